@@ -1,0 +1,279 @@
+"""The command line: commands, options, exit codes.
+
+`main` puts the words in order first (options may stand before or after the command, a sentence is a message), then
+Typer parses them.  What a command does is in the modules it calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hypercode.config import Config, Folders, example, load, setting_names
+from hypercode.errors import ConfigError
+
+__all__ = ["VALUE_OPTIONS", "application", "arrange", "main"]
+
+COMMANDS = ("run", "config", "policy")
+VALUE_OPTIONS = frozenset(
+    [
+        "-m",
+        "--model",
+        "--profile",
+        "--base-url",
+        "--mode",
+        "--allow",
+        "--deny",
+        "--cwd",
+        "--add-dir",
+        "--max-turns",
+        "--max-cost",
+        "--timeout",
+        "--idle-timeout",
+        "--max-retries",
+        "--output",
+    ]
+)
+
+application = typer.Typer(
+    add_completion=True,
+    no_args_is_help=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="A coding assistant in the terminal. Without a command: a chat in this folder.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+config_app = typer.Typer(help="Effective settings and where each came from.", rich_markup_mode=None)
+policy_app = typer.Typer(help="What would be allowed, and why; runs nothing.", rich_markup_mode=None)
+application.add_typer(config_app, name="config")
+application.add_typer(policy_app, name="policy")
+
+Profile = Annotated[str | None, typer.Option(help="A named set of settings from the configuration file.")]
+ModeOption = Annotated[str | None, typer.Option(help="How much runs unasked: ask, edits, plan or auto.")]
+Rules = list[str] | None
+Allow = Annotated[Rules, typer.Option(help='A command that runs unasked, as first words: "git log".')]
+Deny = Annotated[Rules, typer.Option(help="A command that never runs, as first words.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
+
+SESSION_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "model": (Annotated[str | None, typer.Option("--model", "-m", help="The model, as the server names it.")], None),
+    "profile": (Profile, None),
+    "base_url": (Annotated[str | None, typer.Option(help="OpenRouter or any OpenAI-compatible server.")], None),
+    "mode": (ModeOption, None),
+    "allow": (Allow, None),
+    "deny": (Deny, None),
+    "cwd": (Annotated[Path | None, typer.Option(help="Work in this folder.")], None),
+    "add_dir": (Annotated[Rules, typer.Option(help="A further folder that the tools may use.")], None),
+    "max_turns": (Annotated[int | None, typer.Option(help="Model calls for one task.")], None),
+    "max_cost": (Annotated[float | None, typer.Option(help="Stop when this many USD are spent.")], None),
+    "timeout": (Annotated[float | None, typer.Option(help="Seconds for one task.")], None),
+    "idle_timeout": (Annotated[float | None, typer.Option(help="Seconds of silence that break a reply off.")], None),
+    "max_retries": (Annotated[int | None, typer.Option(help="Further tries after a passing failure.")], None),
+    "no_sandbox": (Annotated[bool, typer.Option("--no-sandbox", help="Run commands with all your rights.")], False),
+    "plain": (Annotated[bool, typer.Option("--plain", help="No colours, no live region: plain lines.")], False),
+    "debug": (Annotated[bool, typer.Option("--debug", help="Write a log of everything; its path is said.")], False),
+}
+"""The options that every command with a conversation takes: annotation and default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the options of a session come to."""
+
+    config: Config
+    cwd: Path
+    debug: bool
+
+
+def session_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a session; the function gets them as one `Session`, first."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in SESSION_OPTIONS.items()
+    ]
+
+    @functools.wraps(function)
+    def command(*args: Any, **values: Any) -> None:
+        options = {name: values.pop(name) for name in SESSION_OPTIONS}
+        function(_session(**options), *args, **values)
+
+    signature = inspect.Signature([*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *shared])
+    vars(command)["__signature__"] = signature
+    command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return command
+
+
+def _session(
+    *, profile: str | None, cwd: Path | None, debug: bool, no_sandbox: bool, plain: bool, add_dir: Rules, **flags: Any
+) -> Session:
+    flags |= {"add_dirs": add_dir, "sandbox": False if no_sandbox else None, "plain": plain or None}
+    return Session(settings(os.environ, profile, **flags), cwd or Path.cwd(), debug)
+
+
+def main(argv: list[str]) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        application(args=arrange(argv), prog_name="hypercode", standalone_mode=True)
+    except ConfigError as error:
+        print(f"hypercode: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    except Exception:
+        from hypercode.logfile import open_log
+
+        with open_log(os.environ, debug=False) as path:
+            logging.getLogger("hypercode").exception("the command line failed")
+        print(f"hypercode: a fault of hypercode itself; the details are in {path}", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+def arrange(argv: list[str]) -> list[str]:
+    """The words with the command first.  Raises ConfigError for a single word that is no command.
+
+    Options may stand before or after the command, `--` ends them, and a sentence without a command is a message.
+    """
+    if (
+        not argv
+        or argv[0] in ("-h", "--help")
+        or any(a.startswith(("--install-completion", "--show-completion")) for a in argv)
+    ):
+        return argv or ["chat"]
+    position, words_before = 0, []
+    while position < len(argv):
+        word = argv[position]
+        if word == "--":
+            return ["chat", *argv[:position], *argv[position:]]
+        if not word.startswith("-") or word == "-":
+            break
+        step = 2 if word in VALUE_OPTIONS else 1
+        words_before += argv[position : position + step]
+        position += step
+    if position >= len(argv):
+        return ["chat", *argv]
+    word, rest = argv[position], argv[position + 1 :]
+    if word in COMMANDS:
+        return [word, *words_before, *rest]
+    if " " in word.strip() or "\n" in word or not word.isascii():
+        return ["chat", *words_before, word, *rest]
+    import difflib
+
+    close = difflib.get_close_matches(word, COMMANDS, 1)
+    nearest = f" The nearest command is {close[0]!r};" if close else ""
+    raise ConfigError(f"there is no command {word!r}.{nearest} to send it: hypercode run {word!r}")
+
+
+def settings(environ: Mapping[str, str], profile: str | None, **flags: Any) -> Config:
+    """The effective configuration for the flags of a command."""
+    return load(flags=flags, environ=environ, user_file=Folders.of(environ).config_file, profile=profile)
+
+
+@application.command(hidden=True)
+@session_command
+def chat(
+    session: Session,
+    message: Annotated[list[str] | None, typer.Argument(help="A first message.")] = None,
+) -> None:
+    """A conversation in this folder."""
+    from hypercode import oneshot
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        code = oneshot.run(session.config, message or [], cwd=session.cwd, output="text", debug=session.debug)
+        raise typer.Exit(code)
+    from hypercode.ui import repl
+
+    raise typer.Exit(repl.run(session.config, " ".join(message or []), cwd=session.cwd, debug=session.debug))
+
+
+@application.command()
+@session_command
+def run(
+    session: Session,
+    task: Annotated[list[str] | None, typer.Argument(help="What to do; - reads it from stdin.")] = None,
+    output: Annotated[str, typer.Option(help="text, json (one object) or jsonl (the event stream).")] = "text",
+    schema: Annotated[bool, typer.Option("--schema", help="Print the schema of the event stream and exit.")] = False,
+) -> None:
+    """One task, then exit. Piped stdin is added to the task."""
+    from hypercode import oneshot
+
+    if schema:
+        oneshot.print_schema()
+        return
+    raise typer.Exit(oneshot.run(session.config, task or [], cwd=session.cwd, output=output, debug=session.debug))
+
+
+@config_app.callback(invoke_without_command=True)
+def config_main(context: typer.Context) -> None:
+    """Effective settings and where each came from."""
+    if context.invoked_subcommand is None:
+        config_show()
+
+
+@config_app.command("show")
+def config_show(profile: Profile = None) -> None:
+    """Each setting with its value and where it came from."""
+    config = settings(os.environ, profile)
+    for name in setting_names():
+        value = getattr(config, name)
+        shown = "(set, not shown)" if name == "api_key" and value else repr(value)
+        print(f"{name} = {shown}   # {config.sources[name]}")  # noqa: T201
+
+
+@config_app.command("path")
+def config_path() -> None:
+    """Where configuration, state and cache are."""
+    folders = Folders.of(os.environ)
+    print(f"configuration {folders.config_file}\nstate {folders.state}\ncache {folders.cache}")  # noqa: T201
+
+
+@config_app.command("init")
+def config_init() -> None:
+    """Write a configuration file with every setting as a comment; an existing one is left alone."""
+    path = Folders.of(os.environ).config_file
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        with open(path, "x", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            file.write(example())
+    except FileExistsError:
+        raise ConfigError("exists already and is left as it is", file=str(path)) from None
+    print(path)  # noqa: T201
+
+
+@policy_app.command("test")
+def policy_test(
+    command: Annotated[str, typer.Argument(help="A shell command, in quotes, after --.")],
+    as_json: AsJson = False,
+    allow: Allow = None,
+    deny: Deny = None,
+    mode: ModeOption = None,
+) -> None:
+    """What would happen with a shell command: its class, or with --mode what that mode makes of it."""
+    from hypercode import policy
+
+    config = settings(os.environ, None, allow=allow, deny=deny, mode=mode)
+    policy.show_command(
+        config, command, cwd=Path.cwd(), environ=os.environ, with_mode=mode is not None, as_json=as_json
+    )
+
+
+@policy_app.command("path")
+def policy_path(
+    operation: Annotated[str, typer.Argument(help="read, write, edit, ls, glob or grep.")],
+    path: Annotated[str, typer.Argument(help="The path as a tool would be given it.")],
+    as_json: AsJson = False,
+) -> None:
+    """What the file guard says of a path."""
+    from hypercode import policy
+
+    policy.show_path(settings(os.environ, None), operation, path, cwd=Path.cwd(), environ=os.environ, as_json=as_json)

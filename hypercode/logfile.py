@@ -1,0 +1,61 @@
+"""The log file: tracebacks always, everything with `--debug`.  Nothing is written before there is something to say."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from hypercode.config import Folders
+
+__all__ = ["open_log"]
+
+
+@contextmanager
+def open_log(environ: Mapping[str, str], *, debug: bool) -> Iterator[Path]:
+    """Send hypercode's log to a file of this process, 0600, and yield its path.
+
+    Where the state folder cannot be written the log goes nowhere; that must not stop the work.
+    """
+    path = Folders.of(environ).state / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    logger = logging.getLogger("hypercode")
+    handler = _LazyFile(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    logger.propagate = False
+    logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+    try:
+        yield path
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+class _LazyFile(logging.FileHandler):
+    """A file that is made, private, when the first record comes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, encoding="utf-8", errors="replace", delay=True)
+        self._path = path
+
+    def _open(self):  # type: ignore[no-untyped-def]
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return open(
+            self._path,
+            "a",
+            encoding="utf-8",
+            errors="replace",
+            opener=lambda p, f: os.open(p, f | os.O_NOFOLLOW, 0o600),
+        )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:
+            pass
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A log that cannot be written must not print to the screen."""

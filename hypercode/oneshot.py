@@ -1,0 +1,132 @@
+"""`hypercode run`: one task, then exit.  Composes the session, its output and its signals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hypercode.app import App, build
+from hypercode.config import Config
+from hypercode.errors import ConfigError
+from hypercode.events import Bus
+from hypercode.logfile import open_log
+from hypercode.ui import headless
+from hypercode.ui.terminal_ask import TerminalAsker, open_terminal
+
+__all__ = ["OUTPUTS", "print_schema", "read_task", "run"]
+
+OUTPUTS = ("text", "json", "jsonl")
+SIGNAL_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+log = logging.getLogger("hypercode")
+
+
+def run(config: Config, words: list[str], *, cwd: Path, output: str, debug: bool = False) -> int:
+    """Run one task to its end and return the exit code.  Raises ConfigError for wrong use."""
+    if output not in OUTPUTS:
+        raise ConfigError(f"must be one of {', '.join(OUTPUTS)}, not {output!r}", key="--output")
+    task = read_task(words)
+    environ = dict(os.environ)
+    for variable in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"):
+        os.environ.pop(variable, None)
+    with open_log(environ, debug=debug) as path:
+        if debug:
+            print(f"log: {path}", file=sys.stderr)  # noqa: T201
+        try:
+            return asyncio.run(_run(config, task, cwd, output, environ))
+        except ConfigError:
+            raise
+        except Exception:
+            log.exception("run failed")
+            print(f"hypercode: a fault of hypercode itself; the details are in {path}", file=sys.stderr)  # noqa: T201
+            return 1
+
+
+def print_schema() -> None:
+    """Print the event schema with its version."""
+    print(json.dumps(headless.schema(), indent=2))  # noqa: T201
+
+
+def read_task(words: list[str]) -> str:
+    """The task: the words, `-` for stdin, and what is piped in behind them.  Raises ConfigError when there is none."""
+    piped = "" if sys.stdin is None or (sys.stdin.isatty() and words != ["-"]) else _read_stdin()
+    if words == ["-"]:
+        task = piped
+    else:
+        task = " ".join(words)
+        if task.strip() and piped.strip():
+            task = f"{task}\n\n<stdin>\n{piped.rstrip()}\n</stdin>"
+        task = task if task.strip() else piped
+    if not task.strip():
+        raise ConfigError('there is no task; use: hypercode run "what to do", or pipe it in')
+    return task
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+async def _run(config: Config, task: str, cwd: Path, output: str, environ: Mapping[str, str]) -> int:
+    bus = Bus()
+    terminal = open_terminal()
+    app = build(
+        config, cwd=cwd, environ=environ, bus=bus, ask=TerminalAsker(terminal) if terminal is not None else None
+    )
+    out = headless.Output(sys.stdout, app.agent.abort)
+    _listen(output, bus, out)
+    try:
+        app.start()
+        with _Signals(app) as signals:
+            result = await app.agent.run(task)
+        code = app.finish(result, code=signals.code if result.outcome == "aborted" else None)
+        return 0 if out.closed else code
+    finally:
+        await app.aclose()
+        if terminal is not None:
+            os.close(terminal)
+
+
+def _listen(output: str, bus: Bus, out: headless.Output) -> None:
+    if output == "jsonl":
+        headless.JsonLines(bus, out)
+    elif output == "json":
+        headless.JsonObject(bus, out, sys.stderr)
+    else:
+        headless.Text(bus, out, sys.stderr)
+
+
+class _Signals:
+    """SIGINT, SIGTERM and SIGHUP stop the run; a second one ends the process at once."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.code: int | None = None
+
+    def __enter__(self) -> _Signals:
+        loop = asyncio.get_running_loop()
+        for number, code in SIGNAL_CODES.items():
+            loop.add_signal_handler(number, self._handler(code))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        loop = asyncio.get_running_loop()
+        for number in SIGNAL_CODES:
+            loop.remove_signal_handler(number)
+
+    def _handler(self, code: int) -> Callable[[], None]:
+        def stop() -> None:
+            if self.code is not None:
+                os._exit(code)
+            self.code = code
+            self._app.agent.abort()
+
+        return stop

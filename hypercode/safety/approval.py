@@ -1,0 +1,201 @@
+"""Who may do what: the mode's table, and the gate that asks a person where the table says so.
+
+`decide` is pure.  `Gate` is what the agent calls before each tool call: it returns None, or the refusal that the model
+is told.  The order of a call is approval, then sandbox, then the attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from hypercode.safety.command import Verdict, classify
+from hypercode.safety.decision import Decision, strictest
+from hypercode.safety.paths import FileGuard
+from hypercode.safety.rules import Rule, parse_rule
+
+__all__ = ["Answer", "Asker", "Gate", "Mode", "Question", "Refusal", "decide"]
+
+
+class Mode(StrEnum):
+    """How much runs unasked; the contract's table is `decide`."""
+
+    PLAN = "plan"
+    ASK = "ask"
+    EDITS = "edits"
+    AUTO = "auto"
+
+
+def decide(mode: Mode, effect: str, verdict: Decision, *, boxed: bool = False) -> Decision:
+    """What the mode makes of a call: `effect` is read, edit or shell, `verdict` what path guard or command gate said.
+
+    `boxed` says that the call runs inside the full sandbox.
+    """
+    if verdict is Decision.DENY or (verdict is Decision.ALWAYS_ASK and mode is not Mode.PLAN):
+        return verdict
+    if mode is Mode.PLAN and effect != "read":
+        return Decision.AUTO if effect == "shell" and verdict is Decision.AUTO else Decision.DENY
+    if mode is Mode.AUTO:
+        return Decision.AUTO
+    if effect == "edit":
+        return verdict if mode is Mode.EDITS else strictest([Decision.ASK, verdict])
+    if effect == "shell" and mode is Mode.EDITS and boxed:
+        return Decision.AUTO
+    return verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked: the call, why, and the rule that "always" would save (None where none can)."""
+
+    tool: str
+    effect: str
+    subject: str
+    detail: str
+    reason: str
+    decision: Decision
+    rule: str | None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a yes can hold for longer than this once."""
+        return self.decision is Decision.ASK and (self.effect == "edit" or self.rule is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's word.  `remember` is once, session or always; `reason` goes to the model with a no."""
+
+    yes: bool
+    remember: str = "once"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a call does not run, as an error kind and a text for the model; `hint` tells the person what would allow it."""
+
+    kind: str
+    text: str
+    hint: str = ""
+    by_person: bool = False
+
+
+Asker = Callable[[Question], Awaitable[Answer | None]]
+"""Puts a question to a person; None means that there is nobody to ask."""
+
+
+@dataclass(slots=True)
+class Gate:
+    """Decides each call by mode, rules, path guard and command gate, and asks where they say so.
+
+    `save_rule` stores a rule for good.  `boxed` says whether commands run in the full sandbox.  `notify` tells the person
+    about a refusal for want of an answer.
+    """
+
+    files: FileGuard
+    home: Path
+    mode: Mode = Mode.ASK
+    allow: list[Rule] = field(default_factory=list)
+    deny: list[Rule] = field(default_factory=list)
+    boxed: bool = False
+    ask: Asker | None = None
+    save_rule: Callable[[str], None] | None = None
+    notify: Callable[[str], None] | None = None
+    _edits_allowed: bool = False
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def __call__(
+        self, tool: str, effect: str, arguments: Mapping[str, Any], *, detail: str = "", confirm: str | None = None
+    ) -> Refusal | None:
+        """None where the call may run, else why not.
+
+        `detail` is what the person is shown (a diff); `confirm` demands a yes in every mode and says why.
+        """
+        if effect == "shell":
+            return await self._shell(tool, str(arguments.get("command", "")))
+        verdict = self.files.decide(_operation(tool, effect), str(arguments.get("path", ".")))
+        decision = decide(self.mode, effect, verdict.decision)
+        if effect == "edit" and self._edits_allowed and verdict.decision is Decision.AUTO and decision is Decision.ASK:
+            decision = Decision.AUTO
+        reason = verdict.rule
+        if confirm and decision is not Decision.DENY:
+            decision, reason = Decision.ALWAYS_ASK, confirm
+        question = Question(tool, effect, str(arguments.get("path", ".")), detail, reason, decision, None)
+        refusal = await self._settle(question, kind="needs_confirmation" if confirm else "refused")
+        if refusal is None:
+            self.files.grant(_operation(tool, effect), verdict.path)
+        return refusal
+
+    def classify(self, command: str) -> Verdict:
+        """The class of a command's text under the rules of this session."""
+        return classify(command, workspace=self.files.workspace, home=self.home, allow=self.allow, deny=self.deny)
+
+    async def _shell(self, tool: str, command: str) -> Refusal | None:
+        verdict = self.classify(command)
+        decision = decide(self.mode, "shell", verdict.decision, boxed=self.boxed)
+        strict = next((p.rule for p in verdict.parts if p.decision is verdict.decision), "")
+        grant = verdict.grant if verdict.decision is Decision.ASK else None
+        return await self._settle(Question(tool, "shell", command, "", strict, decision, grant), kind="refused")
+
+    async def _settle(self, question: Question, *, kind: str) -> Refusal | None:
+        if question.decision is Decision.AUTO:
+            return None
+        if question.decision is Decision.DENY:
+            return self._refuse(kind, *self._denial(question))
+        async with self._asking:
+            answer = await self.ask(question) if self.ask else None
+        if answer is None:
+            text = f"needs a person's yes and there is nobody to ask ({question.reason})"
+            return self._refuse(kind, text, self._hint(question))
+        if not answer.yes:
+            reason = f": {answer.reason}" if answer.reason else ""
+            return Refusal(kind, f"the user said no{reason}", by_person=True)
+        self._remember(question, answer)
+        return None
+
+    def _refuse(self, kind: str, text: str, hint: str) -> Refusal:
+        if self.notify:
+            self.notify(hint)
+        return Refusal(kind, text, hint)
+
+    def _denial(self, question: Question) -> tuple[str, str]:
+        subject = question.subject if len(question.subject) <= 200 else question.subject[:200] + "…"
+        if self.mode is Mode.PLAN and question.effect != "read":
+            return (
+                "plan mode: nothing may be changed. Look around with the reading tools and answer with a plan",
+                f"Refused in plan mode: {question.tool} {subject!r}. --mode ask, edits or auto would allow or ask.",
+            )
+        return f"not allowed ({question.reason})", f"Refused: {question.tool} {subject!r}: {question.reason}."
+
+    def _hint(self, question: Question) -> str:
+        subject = question.subject if len(question.subject) <= 200 else question.subject[:200] + "…"
+        text = f"Refused for want of a person: {question.tool} {subject!r} ({question.reason})."
+        if question.decision is Decision.ALWAYS_ASK:
+            return f"{text} No flag allows this; it needs a yes each time, in the chat."
+        if question.effect == "edit":
+            return f"{text} --mode edits would have allowed it."
+        if question.rule:
+            return f"{text} --allow {question.rule!r} would have allowed it."
+        return f"{text} --mode auto would have allowed it."
+
+    def _remember(self, question: Question, answer: Answer) -> None:
+        if answer.remember == "once" or not question.remembers:
+            return
+        if question.effect == "edit":
+            self._edits_allowed = True
+        elif question.rule:
+            self.allow.append(parse_rule(question.rule))
+            if answer.remember == "always" and self.save_rule:
+                self.save_rule(question.rule)
+
+
+def _operation(tool: str, effect: str) -> Any:
+    known: Sequence[str] = ("read", "write", "edit", "ls", "glob", "grep")
+    if tool in known:
+        return tool
+    return "write" if effect == "edit" else "read"

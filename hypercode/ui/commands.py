@@ -1,0 +1,202 @@
+"""Slash commands: one function each, whose docstring is its help."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypercode.messages import text_of
+from hypercode.safety.approval import Mode
+from hypercode.ui import render
+from hypercode.ui.clean import clean
+
+if TYPE_CHECKING:
+    from hypercode.ui.repl import Chat
+
+__all__ = ["command", "is_command", "names", "run"]
+
+Command = Callable[["Chat", str], Awaitable[None]]
+_COMMANDS: dict[str, Command] = {}
+
+KEYS = """\
+Enter sends · Ctrl-J, Alt-Enter or a trailing \\ makes a new line · Up, Down and Ctrl-R walk the history
+Tab completes /commands and @files · Ctrl-G opens $EDITOR · Shift-Tab changes the mode
+Ctrl-C stops a reply, clears the line when idle, twice leaves · Ctrl-D on an empty line leaves
+Ctrl-O shows the last folded output whole · Ctrl-L redraws · Ctrl-Z suspends
+!command runs in the shell and is shown to the model · !!command is not
+A message sent while a reply streams waits above the line; Up takes it back"""
+
+
+def command(function: Command) -> Command:
+    """Make a slash command of a function; its name is the function's without `_`."""
+    _COMMANDS[function.__name__.strip("_")] = function
+    return function
+
+
+def names() -> dict[str, str]:
+    """Each command with the first line of its help, sorted."""
+    return {name: (f.__doc__ or "").strip().split("\n")[0] for name, f in sorted(_COMMANDS.items())}
+
+
+def is_command(text: str) -> bool:
+    """Whether a line is meant as a command: `/word`, with no further slash in the word, which would be a path."""
+    word = text.split(maxsplit=1)[0]
+    return word.startswith("/") and "/" not in word[1:] and len(word) > 1
+
+
+async def run(chat: Chat, text: str) -> None:
+    """Run a command line; an unknown command says what is nearest and loses nothing."""
+    word, _, argument = text[1:].partition(" ")
+    function = _COMMANDS.get(word)
+    if function is None:
+        close = difflib.get_close_matches(word, _COMMANDS, 1)
+        nearest = f" The nearest is /{close[0]}." if close else ""
+        _say(
+            chat,
+            f"! There is no command /{clean(word, 'filename')}.{nearest} /help lists them; a blank before the / sends it as text.",
+        )
+        chat.screen.draft = chat.screen.draft or text
+        return
+    await function(chat, argument.strip())
+
+
+def _say(chat: Chat, *lines: str) -> None:
+    chat.transcript.say(lines)
+
+
+@command
+async def help_(chat: Chat, argument: str) -> None:
+    """Show the commands and keys."""
+    style = chat.transcript.style
+    width = max(map(len, names())) + 2
+    listed = [
+        f"{style.cyan('/' + name):<{width + len(style.cyan('x')) - 1}} {about}" for name, about in names().items()
+    ]
+    _say(chat, *listed, "", *(style.dim(line) for line in KEYS.split("\n")))
+
+
+@command
+async def model(chat: Chat, argument: str) -> None:
+    """Show the model, or use another one: /model NAME."""
+    client = chat.app.client
+    if argument and client is not None:
+        client.settings = replace(client.settings, model=argument)
+        chat.app.config.model = argument
+    _say(chat, f"model: {clean(chat.app.config.model, 'filename')}")
+
+
+@command
+async def mode(chat: Chat, argument: str) -> None:
+    """Show the mode, or choose one: /mode ask, edits, plan or auto."""
+    if argument in [m.value for m in Mode]:
+        chosen = Mode(argument)
+        if chosen is Mode.AUTO and not chat.may_choose_auto():
+            _say(chat, "! Mode auto needs a sandbox, or --no-sandbox at the start: it runs commands unasked.")
+            return
+        chat.set_mode(chosen)
+    elif argument:
+        _say(chat, f"! There is no mode {clean(argument, 'filename')!r}; there are ask, edits, plan and auto.")
+        return
+    _say(chat, f"mode: {chat.app.gate.mode}")
+
+
+@command
+async def new(chat: Chat, argument: str) -> None:
+    """Begin a new conversation; what was said stays on the screen."""
+    if chat.agent.running:
+        _say(chat, "! A reply is being written; stop it with Ctrl-C first.")
+        return
+    chat.agent.resume([])
+    _say(chat, "A new conversation begins; the model knows nothing of what stands above.")
+
+
+@command
+async def cost(chat: Chat, argument: str) -> None:
+    """Show the tokens and the billed cost of this session."""
+    usage = chat.agent.usage or {}
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+    lines = [
+        f"turns: {chat.agent.turns}",
+        f"tokens: {usage.get('prompt_tokens', 0)} sent, {usage.get('completion_tokens', 0)} received"
+        + (f", {cached} of those sent from the cache" if cached else ""),
+        f"billed: {render.money(chat.agent.cost)}"
+        if chat.agent.cost is not None
+        else "billed: the server does not say",
+    ]
+    _say(chat, *lines)
+
+
+@command
+async def context(chat: Chat, argument: str) -> None:
+    """Show what fills the context, by part; ~ marks an estimate."""
+    parts = chat.context_parts()
+    style = chat.transcript.style
+    lines = [f"{name:<14} ~{render.count(size):>7} tokens" for name, size in parts.items()]
+    known = chat.last_prompt_tokens()
+    if known is not None:
+        lines.append(style.bold(f"{'last request':<14}  {render.count(known):>7} tokens, as the server counts"))
+    _say(chat, *lines)
+
+
+@command
+async def retry(chat: Chat, argument: str) -> None:
+    """Ask again: the last answer is dropped, what tools did stays."""
+    agent = chat.agent
+    if agent.running:
+        _say(chat, "! A reply is being written.")
+        return
+    while agent.messages and agent.messages[-1].get("role") == "assistant" and not agent.messages[-1].get("tool_calls"):
+        agent.messages.pop()
+    if not agent.messages:
+        _say(chat, "! There is nothing to ask again.")
+        return
+    agent.forget_cut()
+    chat.answer(None)
+
+
+@command
+async def continue_(chat: Chat, argument: str) -> None:
+    """Go on after a reply that was cut; the provider may bill what is sent again."""
+    if not chat.agent.messages:
+        _say(chat, "! There is nothing to continue.")
+        return
+    chat.submit("Continue exactly where your last reply was cut off; do not repeat what is already there.")
+
+
+@command
+async def raw(chat: Chat, argument: str) -> None:
+    """Show the source text of the last answer."""
+    text = _last_answer(chat)
+    _say(chat, *clean(text).split("\n")) if text else _say(chat, "! There is no answer yet.")
+
+
+@command
+async def copy(chat: Chat, argument: str) -> None:
+    """Copy the last answer to the clipboard (by the terminal, OSC 52)."""
+    text = _last_answer(chat)
+    if text and not chat.plain:
+        chat.screen.copy(clean(text))
+        _say(chat, f"Copied {len(text)} characters, if the terminal allows it.")
+    else:
+        _say(
+            chat,
+            "! There is no answer yet." if not text else "! A plain terminal has no clipboard; /raw shows the text.",
+        )
+
+
+@command
+async def editor(chat: Chat, argument: str) -> None:
+    """Write the message in $EDITOR (Ctrl-G)."""
+    chat.screen.edit_draft()
+
+
+@command
+async def exit_(chat: Chat, argument: str) -> None:
+    """Leave (Ctrl-D)."""
+    chat.leave()
+
+
+def _last_answer(chat: Chat) -> str:
+    return next((t for m in reversed(chat.agent.messages) if m.get("role") == "assistant" and (t := text_of(m))), "")

@@ -1,0 +1,194 @@
+"""Events and values turned into lines: text with colour codes, already clean.  No output happens here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hypercode.safety.approval import Question
+from hypercode.ui.clean import clean
+from hypercode.ui.style import Style
+
+__all__ = [
+    "argument_line",
+    "banner",
+    "count",
+    "diff_lines",
+    "duration",
+    "error_lines",
+    "fit",
+    "money",
+    "notice_line",
+    "question_lines",
+    "result_lines",
+    "user_lines",
+]
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_FIRST = ("path", "command", "pattern")
+_LEVELS = {"info": ("dim",), "warning": ("yellow",), "error": ("red",)}
+FOLDED_LINES = 5
+
+
+def fit(text: str, width: int) -> str:
+    """The text cut to `width` characters, with an ellipsis where it was cut."""
+    width = max(width, 1)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def duration(seconds: float) -> str:
+    """A length of time as a person says it: 0.4 s, 12 s, 2 min 5 s."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+
+
+def count(number: int) -> str:
+    """A number of tokens or characters: 812, 12.3k, 1.2M."""
+    if number < 1_000:
+        return str(number)
+    return f"{number / 1_000:.1f}k" if number < 999_950 else f"{number / 1_000_000:.1f}M"
+
+
+def money(cost: float | None) -> str:
+    """A billed cost in USD; empty where no provider has said."""
+    if cost is None:
+        return ""
+    return f"${cost:.2f}" if cost >= 0.1 else f"${cost:.4f}"
+
+
+def argument_line(arguments: Mapping[str, Any]) -> str:
+    """The arguments of a call in one line: path, command or pattern first, the rest by name, long values by size."""
+    first = [clean(str(arguments[n]), "filename") for n in _FIRST if isinstance(arguments.get(n), str)]
+    rest = [f"{clean(n, 'filename')}={_short(v)}" for n, v in arguments.items() if n not in _FIRST]
+    return " ".join([*first, *rest])
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str) and len(value) > 40:
+        return f"({count(len(value))} characters)"
+    if isinstance(value, list):
+        return f"({len(value)})"
+    return clean(str(value), "filename")
+
+
+def banner(
+    style: Style,
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    width: int,
+    mark: str = "●",
+    after: str = "",
+    colour: str = "cyan",
+) -> str:
+    """One line for a tool call: mark, name, arguments, and what is to be said of its state."""
+    name = clean(name, "filename")
+    after = f"  {after}" if after else ""
+    room = width - len(mark) - len(name) - len(after) - 2
+    line = argument_line(arguments)
+    about = f" {fit(line, room)}" if line and room > 3 else ""
+    return f"{style(mark, colour)} {style(fit(name, width - 2), 'bold')}{about}{style.dim(after)}"
+
+
+def result_lines(
+    style: Style, output: str, *, is_error: bool, kind: str | None, width: int, shown: str = ""
+) -> list[str]:
+    """The folded result under a banner: how much there is, or what went wrong.
+
+    `shown` is what the tool showed the person; where it is a diff, all of it is drawn.
+    """
+    if is_error:
+        first = clean(output, "tool_output").strip().split("\n", 1)[0]
+        return [f"  {style.red('✗')} {fit(first, width - 4)}"]
+    if shown.startswith("--- "):
+        return [f"  {line}" for line in diff_lines(style, shown, width - 2)]
+    text = clean(shown or output, "tool_output").strip("\n")
+    lines = text.split("\n") if text else []
+    if not shown:
+        return [f"  {style.dim(_lines_said(len(lines)))}"]
+    last = [f"  {style.dim(fit(line.expandtabs(4), width - 2))}" for line in lines[-FOLDED_LINES:]]
+    hidden = len(lines) - FOLDED_LINES
+    return [f"  {style.dim(f'… {_lines_said(hidden)} more above, Ctrl-O shows all')}", *last] if hidden > 0 else last
+
+
+def _lines_said(number: int) -> str:
+    return f"{number} line{'' if number == 1 else 's'}"
+
+
+def diff_lines(style: Style, diff: str, width: int, limit: int = 60) -> list[str]:
+    """A unified diff with line numbers, additions green and removals red; long ones keep head and tail."""
+    lines: list[str] = []
+    old = new = 0
+    for raw in clean(diff, "diff").split("\n"):
+        if found := _HUNK.match(raw):
+            old, new = int(found[1]), int(found[2])
+            if lines:
+                lines.append(style.dim("     ⋯"))
+        elif raw.startswith(("--- ", "+++ ")) and not old and not new:
+            continue
+        elif raw.startswith("+"):
+            lines.append(style.green(_numbered(new, "+", raw[1:], width)))
+            new += 1
+        elif raw.startswith("-"):
+            lines.append(style.red(_numbered(old, "-", raw[1:], width)))
+            old += 1
+        elif raw.startswith(" "):
+            lines.append(style.dim(_numbered(new, " ", raw[1:], width)))
+            old, new = old + 1, new + 1
+        elif raw:
+            lines.append(style.dim(fit(raw, width)))
+    if len(lines) <= limit:
+        return lines
+    half = limit // 2
+    return [*lines[:half], style.dim(f"     ⋯ {len(lines) - 2 * half} more lines ⋯"), *lines[-half:]]
+
+
+def _numbered(number: int, sign: str, text: str, width: int) -> str:
+    text = text.expandtabs(4)
+    return fit(f"{number:>4} {sign}{text}", width) if width > 20 else fit(f"{sign}{text}", width)
+
+
+def notice_line(style: Style, level: str, text: str) -> list[str]:
+    """A notice, one line for each line of its text."""
+    mark = {"info": "·", "warning": "!", "error": "✗"}.get(level, "·")
+    return [style(f"{mark} {line}", *_LEVELS.get(level, ("dim",))) for line in clean(text).split("\n")]
+
+
+def error_lines(style: Style, error: Mapping[str, Any], *, shown: bool) -> list[str]:
+    """Why a turn failed, and the way out."""
+    lines = [style.red(f"✗ {line}") for line in clean(str(error.get("message", ""))).split("\n")]
+    way_out = "What was shown is kept. /continue goes on, /retry asks again." if shown else "/retry asks again."
+    if error.get("kind") in ("auth", "quota"):
+        way_out = "Then /retry."
+    return [*lines, style.dim(f"  {way_out}")]
+
+
+def user_lines(style: Style, text: str) -> list[str]:
+    """What the person said, as it stands above the reply."""
+    first, *rest = clean(text).rstrip("\n").split("\n")
+    return [style(f"> {first}", "bold", "cyan"), *(style(f"  {line}", "cyan") for line in rest)]
+
+
+def question_lines(style: Style, question: Question, width: int) -> list[str]:
+    """A question of the gate: what will run, whole, and why it is asked."""
+    if question.effect == "shell":
+        lines = [style.bold("Run this command?"), *clean(question.subject, "approval").split("\n")]
+        size = len(question.subject)
+        if size > 500:
+            lines.append(style.dim(f"({size} characters, {question.subject.count(chr(10)) + 1} lines)"))
+    else:
+        lines = [style.bold(f"{question.tool} {clean(question.subject, 'filename')}?")]
+        lines += (
+            diff_lines(style, question.detail, width, limit=400)
+            if question.detail.startswith("--- ")
+            else _detail(question)
+        )
+    return [*lines, style.dim(f"({clean(question.reason, 'filename')})")]
+
+
+def _detail(question: Question) -> Sequence[str]:
+    return clean(question.detail, "diff").split("\n") if question.detail else []

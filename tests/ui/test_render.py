@@ -1,0 +1,116 @@
+"""Values and events turned into lines."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hypercode.safety.approval import Question
+from hypercode.safety.decision import Decision
+from hypercode.ui import render
+from hypercode.ui.partial_json import partial_arguments
+from hypercode.ui.style import Style
+
+PLAIN = Style(plain=True)
+DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n@@ -10,1 +10,2 @@\n ten\n+eleven\n"
+
+
+def test_styles_go_with_the_terminal():
+    assert Style()("x", "bold", "red") == "\x1b[1;31mx\x1b[0m"
+    assert Style(colours=False)("x", "bold", "red") == "\x1b[1mx\x1b[0m"
+    assert Style(plain=True)("x", "bold", "red") == "x"
+    assert Style().red("") == ""
+    with pytest.raises(AttributeError):
+        _ = Style().mauve
+
+
+def test_arguments_in_one_line():
+    line = render.argument_line({"path": "a\n b\t.py", "content": "x" * 5_000, "edits": [1, 2], "limit": 3})
+    assert line == r"a\n b\t.py content=(5.0k characters) edits=(2) limit=3"
+
+
+def test_banner_fits_its_width():
+    for width in (4, 10, 20, 40, 80):
+        line = render.banner(PLAIN, "some_tool", {"path": "p" * 100}, width=width, after="3 s")
+        assert len(line) <= max(width, 16)
+    assert render.banner(PLAIN, "read", {"path": "a.py"}, width=40, after="0.1 s") == "● read a.py  0.1 s"
+
+
+def test_diff_has_line_numbers():
+    assert render.diff_lines(PLAIN, DIFF, 40) == [
+        "   1  one",
+        "   2 -two",
+        "   2 +TWO",
+        "   3  three",
+        "     ⋯",
+        "  10  ten",
+        "  11 +eleven",
+    ]
+
+
+def test_a_long_diff_keeps_head_and_tail():
+    long = "--- a\n+++ b\n@@ -0,0 +1,200 @@\n" + "".join(f"+line {i}\n" for i in range(1, 201))
+    lines = render.diff_lines(PLAIN, long, 40, limit=10)
+    assert lines[0] == "   1 +line 1"
+    assert lines[5] == "     ⋯ 190 more lines ⋯"
+    assert lines[-1] == " 200 +line 200"
+
+
+def test_a_diff_line_that_looks_like_a_header_is_shown():
+    lines = render.diff_lines(PLAIN, "--- a\n+++ b\n@@ -1,2 +1,1 @@\n x\n--- old header\n", 40)
+    assert lines == ["   1  x", "   2 --- old header"]
+
+
+def test_results_fold():
+    def lines(output, **kw):
+        return render.result_lines(PLAIN, output, **({"is_error": False, "kind": None, "width": 60} | kw))
+
+    assert lines("a\nb\n") == ["  2 lines"]
+    assert lines("") == ["  0 lines"]
+    assert lines("not_found: no such text\nmore", is_error=True) == ["  ✗ not_found: no such text"]
+    assert lines("x", shown="1\n2\n") == ["  1", "  2"]
+    shown = "\n".join(map(str, range(1, 9)))
+    assert lines("x", shown=shown) == ["  … 3 lines more above, Ctrl-O shows all", *(f"  {n}" for n in range(4, 9))]
+    assert lines("x", shown=DIFF)[1] == "     2 -two"
+
+
+def test_errors_name_the_way_out():
+    error = {"kind": "unavailable", "message": "overloaded"}
+    assert render.error_lines(PLAIN, error, shown=False) == ["✗ overloaded", "  /retry asks again."]
+    assert "/continue" in render.error_lines(PLAIN, error, shown=True)[1]
+
+
+def test_questions_show_all_of_a_command():
+    command = "echo " + "a" * 300 + "\n" * 60 + "rm -rf x"
+    question = Question("bash", "shell", command, "", "rm writes", Decision.ASK, "rm")
+    lines = render.question_lines(PLAIN, question, 80)
+    assert lines[0] == "Run this command?"
+    assert "rm -rf x" in lines
+    assert "\n".join(lines[1:-1]) == command
+    edit = Question("edit", "edit", "a.py", DIFF, "edits ask", Decision.ASK, None)
+    assert render.question_lines(PLAIN, edit, 80)[:3] == ["edit a.py?", "   1  one", "   2 -two"]
+
+
+def test_numbers():
+    assert [render.duration(s) for s in (0.04, 9.94, 12.6, 59, 125)] == ["0.0 s", "9.9 s", "13 s", "59 s", "2 min 5 s"]
+    assert [render.count(n) for n in (999, 12_345, 1_234_567)] == ["999", "12.3k", "1.2M"]
+    assert [render.money(c) for c in (None, 0.00123, 1.5)] == ["", "$0.0012", "$1.50"]
+
+
+def test_partial_arguments_fill_in():
+    whole = json.dumps({"path": "src/a.py", "edits": [{"old": "x\n", "new": 'é"y'}], "n": 12})
+    seen = [partial_arguments(whole[:i]) for i in range(len(whole) + 1)]
+    assert seen[0] == {}
+    assert seen[whole.index("src") + 3] == {"path": "src"}
+    assert seen[whole.index(", ")]["path"] == "src/a.py"
+    assert seen[-1] == json.loads(whole)
+    paths = [s["path"] for s in seen if "path" in s]
+    assert all("src/a.py".startswith(p) for p in paths)
+    assert len(paths) > len(whole) / 2, "once begun, the path stays"
+
+
+@given(st.text(max_size=60))
+def test_partial_arguments_never_fail(text):
+    assert isinstance(partial_arguments(text), dict)
+    assert isinstance(partial_arguments('{"a": "' + text), dict)
