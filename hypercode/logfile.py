@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hypercode.config import Folders
+from hypercode.events import Bus
 
-__all__ = ["open_log"]
+__all__ = ["log_events", "open_log"]
+
+log = logging.getLogger("hypercode")
 
 
 @contextmanager
@@ -21,17 +24,21 @@ def open_log(environ: Mapping[str, str], *, debug: bool) -> Iterator[Path]:
     Where the state folder cannot be written the log goes nowhere; that must not stop the work.
     """
     path = Folders.of(environ).state / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
-    logger = logging.getLogger("hypercode")
     handler = _LazyFile(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.addHandler(handler)
-    logger.propagate = False
-    logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+    log.addHandler(handler)
+    log.propagate = False
+    log.setLevel(logging.DEBUG if debug else logging.WARNING)
     try:
         yield path
     finally:
-        logger.removeHandler(handler)
+        log.removeHandler(handler)
         handler.close()
+
+
+def log_events(bus: Bus) -> None:
+    """Write every event to the log, for `--debug`."""
+    bus.on(None, lambda event: log.debug("%s", event))
 
 
 class _LazyFile(logging.FileHandler):

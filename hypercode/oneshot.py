@@ -15,7 +15,7 @@ from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.errors import ConfigError
 from hypercode.events import Bus
-from hypercode.logfile import open_log
+from hypercode.logfile import log_events, open_log
 from hypercode.ui import headless
 from hypercode.ui.terminal_ask import TerminalAsker, open_terminal
 
@@ -35,11 +35,13 @@ def run(config: Config, words: list[str], *, cwd: Path, output: str, debug: bool
     environ = dict(os.environ)
     for variable in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"):
         os.environ.pop(variable, None)
+    bus = Bus()
     with open_log(environ, debug=debug) as path:
         if debug:
             print(f"log: {path}", file=sys.stderr)  # noqa: T201
+            log_events(bus)
         try:
-            return asyncio.run(_run(config, task, cwd, output, environ))
+            return asyncio.run(_run(config, task, cwd, output, environ, bus))
         except ConfigError:
             raise
         except Exception:
@@ -75,8 +77,7 @@ def _read_stdin() -> str:
         return ""
 
 
-async def _run(config: Config, task: str, cwd: Path, output: str, environ: Mapping[str, str]) -> int:
-    bus = Bus()
+async def _run(config: Config, task: str, cwd: Path, output: str, environ: Mapping[str, str], bus: Bus) -> int:
     terminal = open_terminal()
     app = build(
         config, cwd=cwd, environ=environ, bus=bus, ask=TerminalAsker(terminal) if terminal is not None else None

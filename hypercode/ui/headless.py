@@ -111,6 +111,8 @@ class Text:
             self._line(f"  ✗ {first[:200]}")
 
     def _session_end(self, event: events.SessionEnd) -> None:
+        if self._out.closed:
+            return
         if event.error is not None:
             self._line(f"error: {clean(event.error['message'])}")
         elif event.outcome == "aborted":

@@ -29,6 +29,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _FIRST = ("path", "command", "pattern")
 _LEVELS = {"info": ("dim",), "warning": ("yellow",), "error": ("red",)}
 FOLDED_LINES = 5
+_WHOLE = 1_000_000
 
 
 def fit(text: str, width: int) -> str:
@@ -173,7 +174,7 @@ def user_lines(style: Style, text: str) -> list[str]:
     return [style(f"> {first}", "bold", "cyan"), *(style(f"  {line}", "cyan") for line in rest)]
 
 
-def question_lines(style: Style, question: Question, width: int) -> list[str]:
+def question_lines(style: Style, question: Question) -> list[str]:
     """A question of the gate: what will run, whole, and why it is asked."""
     if question.effect == "shell":
         lines = [style.bold("Run this command?"), *clean(question.subject, "approval").split("\n")]
@@ -182,11 +183,8 @@ def question_lines(style: Style, question: Question, width: int) -> list[str]:
             lines.append(style.dim(f"({size} characters, {question.subject.count(chr(10)) + 1} lines)"))
     else:
         lines = [style.bold(f"{question.tool} {clean(question.subject, 'filename')}?")]
-        lines += (
-            diff_lines(style, question.detail, width, limit=400)
-            if question.detail.startswith("--- ")
-            else _detail(question)
-        )
+        diff = question.detail.startswith("--- ")
+        lines += diff_lines(style, question.detail, _WHOLE, limit=400) if diff else _detail(question)
     return [*lines, style.dim(f"({clean(question.reason, 'filename')})")]
 
 

@@ -21,7 +21,7 @@ from hypercode.agent import Result
 from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.events import Bus
-from hypercode.logfile import open_log
+from hypercode.logfile import log_events, open_log
 from hypercode.messages import user
 from hypercode.safety.approval import Answer, Mode, Question
 from hypercode.ui import commands, render
@@ -51,6 +51,7 @@ async def _chat(
 ) -> int:
     chat = Chat(config, cwd=cwd, environ=environ)
     if debug:
+        log_events(chat.bus)
         chat.transcript.say([f"log: {log_path}"])
     return await chat.session(message)
 
@@ -290,9 +291,8 @@ class Chat:
         self._asking = True
         self._status()
         try:
-            answer = await self.screen.ask(
-                render.question_lines(self.transcript.style, question, self.screen.columns - 2), _choices(question)
-            )
+            lines = render.question_lines(self.transcript.style, question)
+            answer = await self.screen.ask(lines, _choices(question))
         except EOFError:
             return None
         finally:

@@ -84,12 +84,12 @@ def test_errors_name_the_way_out():
 def test_questions_show_all_of_a_command():
     command = "echo " + "a" * 300 + "\n" * 60 + "rm -rf x"
     question = Question("bash", "shell", command, "", "rm writes", Decision.ASK, "rm")
-    lines = render.question_lines(PLAIN, question, 80)
+    lines = render.question_lines(PLAIN, question)
     assert lines[0] == "Run this command?"
     assert "rm -rf x" in lines
     assert "\n".join(lines[1:-1]) == command
     edit = Question("edit", "edit", "a.py", DIFF, "edits ask", Decision.ASK, None)
-    assert render.question_lines(PLAIN, edit, 80)[:3] == ["edit a.py?", "   1  one", "   2 -two"]
+    assert render.question_lines(PLAIN, edit)[:3] == ["edit a.py?", "   1  one", "   2 -two"]
 
 
 def test_numbers():

@@ -1,0 +1,241 @@
+"""`hypercode run` from outside: stdout, stderr, exit codes, requests."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hypercode import __version__
+from hypercode.events import SCHEMA_VERSION
+
+sys.path.insert(0, str(Path(__file__).parent))
+from conftest import HYPERCODE, answer, call, text
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}
+
+
+def test_the_answer_is_all_of_stdout(stage):
+    s = stage(answer(text("Hello "), text("**world** 中文\x1b[2J")))
+    done = s.run("run", "hi")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Hello **world** 中文␛[2J\n", "")
+
+
+def test_tools_are_banners_on_stderr_and_results_go_back(stage):
+    s = stage(answer(text("Looking. "), call("read", {"path": "n.md"}, "c1")), answer(text("Two lines.")))
+    (s.workspace / "n.md").write_text("alpha\nbeta\n")
+    done = s.run("run", "what", "is", "in", "n.md?")
+    assert (done.returncode, done.stdout) == (0, "Looking. \n\nTwo lines.\n")
+    assert done.stderr == "→ read n.md\n"
+    first, second = s.requests()
+    assert first["messages"][-1] == {"role": "user", "content": "what is in n.md?"}
+    assert (first["stream"], sorted(t["function"]["name"] for t in first["tools"])) == (
+        True,
+        ["bash", "edit", "glob", "grep", "ls", "read", "write"],
+    )
+    result = second["messages"][-1]
+    assert (result["role"], result["tool_call_id"]) == ("tool", "c1")
+    assert "beta" in result["content"]
+
+
+def test_json_is_one_object(stage):
+    s = stage(answer(call("ls", {}, "c1"), usage=USAGE), answer(text("done"), usage=USAGE))
+    done = s.run("run", "go", "--output", "json")
+    got = json.loads(done.stdout)
+    assert got.pop("session")
+    assert got == {
+        "text": "done",
+        "outcome": "complete",
+        "turns": 2,
+        "usage": {"prompt_tokens": 14, "completion_tokens": 6, "total_tokens": 20, "cost": 0.5},
+        "cost": 0.5,
+        "model": "script/s",
+        "refused": 0,
+        "error": None,
+    }
+
+
+def test_json_lines_follow_the_schema(stage):
+    s = stage(answer(text("a"), call("ls", {}, "c1")), answer(text("b")))
+    lines = [json.loads(line) for line in s.run("run", "go", "--output", "jsonl").stdout.splitlines()]
+    schema = json.loads(s.run("run", "--schema").stdout)
+    assert schema["version"] == SCHEMA_VERSION
+    for line in lines:
+        assert list(line) == list(schema["events"][line["type"]]["fields"]), line
+    assert [line["type"] for line in lines] == [
+        *["session_start", "user_message", "turn_start", "text_delta", "tool_call_start", "tool_call_delta"],
+        *["assistant_message", "tool_execution_start", "tool_execution_end", "turn_end"],
+        *["turn_start", "text_delta", "assistant_message", "turn_end", "session_end"],
+    ]
+    assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
+    assert (lines[0]["version"], lines[0]["cwd"]) == (__version__, str(s.workspace))
+    assert (lines[-1]["exit_code"], lines[-1]["outcome"], lines[-1]["turns"]) == (0, "complete", 2)
+
+
+@pytest.mark.parametrize(
+    ("answers", "arguments", "code", "words"),
+    [
+        ([answer(text("half"), finish="length")], [], 4, "cut off"),
+        ([answer(text("half"), close="abort")], [], 4, "error:"),
+        ([answer(call("ls", {}, "c"))] * 3, ["--max-turns", "2"], 3, "limit of 2 turns"),
+        ([answer(call("bash", {"command": "touch x"}, "c")), answer(text("ok"))], [], 5, "--allow 'touch'"),
+        ([answer(call("write", {"path": "x", "content": "y"}, "c")), answer(text("ok"))], [], 5, "--mode edits"),
+        ([], [], 1, "error:"),
+    ],
+)
+def test_exit_codes(stage, answers, arguments, code, words):
+    s = stage(*answers)
+    done = s.run("run", "go", *arguments)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (s.workspace / "x").exists()
+    if "half" in str(answers):
+        assert done.stdout == "half\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"),
+    [
+        (["run"], {}, "there is no task"),
+        (["run", "x", "--output", "xml"], {}, "--output"),
+        (["run", "x", "--frobnicate"], {}, "--frobnicate"),
+        (["run", "x", "--mode", "yolo"], {}, "--mode: mode: must be one of"),
+        (["run", "x", "--mode", "auto"], {}, "--no-sandbox"),
+        (["run", "x", "--max-turns", "0"], {}, "at least 1"),
+        (["run", "x", "--cwd", "/nowhere/at/all"], {}, "not a folder"),
+        (["run", "x", "--profile", "p"], {}, "no profile 'p'"),
+        (["run", "x", "--base-url", "ftp://x"], {}, "not an http(s) URL"),
+        (["run", "x", "--allow", ""], {}, "allow"),
+        (["runn"], {}, "hypercode run 'runn'"),
+        (["run", "x"], {"HYPERCODE_BASE_URL": "https://far.invalid/v1", "HYPERCODE_API_KEY": ""}, "No API key"),
+        (["run", "x"], {"HYPERCODE_BASE_URL": "http://far.invalid/v1"}, "plain http"),
+    ],
+)
+def test_wrong_use_is_one_clear_message(stage, arguments, environment, words):
+    s = stage(answer(text("never")))
+    done = s.run(*arguments, **environment)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert s.requests() == []
+
+
+def test_a_typo_in_the_configuration_names_file_and_key(stage):
+    s = stage(answer(text("never")))
+    file = s.home / "hypercode/config.toml"
+    file.parent.mkdir()
+    file.write_text('modell = "x"\n')
+    done = s.run("run", "x")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"hypercode: {file}: modell: there is no such setting; did you mean 'model' or 'mode'?\n",
+    )
+
+
+def test_a_missing_key_is_explained_in_three_lines(stage):
+    done = stage().run("run", "x", HYPERCODE_BASE_URL="", HYPERCODE_API_KEY="")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 3
+    assert "export OPENROUTER_API_KEY=" in done.stderr
+
+
+def test_stdin(stage):
+    s = stage(*[answer(text("ok"))] * 4)
+    s.run("run", "-", stdin="the task")
+    s.run("run", "explain", stdin="PIPED")
+    s.run("a first message", stdin="")
+    s.run("-m", "script/s", "run", "--", "--max-turns=x")
+    said = [r["messages"][-1]["content"] for r in s.requests()]
+    assert said == ["the task", "explain\n\n<stdin>\nPIPED\n</stdin>", "a first message", "--max-turns=x"]
+
+
+def test_a_key_goes_to_its_server_alone(stage):
+    s = stage(answer(text("ok")))
+    done = s.run("run", "x", OPENROUTER_API_KEY="sk-or-secret", HYPERCODE_API_KEY="")
+    assert done.returncode == 0, "a server on this machine needs no key"
+    assert "sk-or-secret" not in json.dumps(s.server.requests)
+
+
+def test_no_key_in_a_child(stage):
+    s = stage(answer(call("bash", {"command": "env"}, "c")), answer(text("ok")))
+    s.run("run", "x", "--mode", "auto", "--no-sandbox", OPENROUTER_API_KEY="sk-or-secret")
+    shown = s.requests()[1]["messages"][-1]["content"]
+    assert "PATH=" in shown
+    assert "sk-or-secret" not in shown
+    assert "sk-test-not-a-key" not in shown
+
+
+def test_a_closed_pipe_is_quiet(stage):
+    s = stage(answer(*[text("word " * 100)] * 200))
+    shell = f"{HYPERCODE} run go 2>err | head -c 1; cat err; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", shell], cwd=s.workspace, env=s.environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.removeprefix("w").strip() in ("", "0"), done.stdout
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signals_stop_the_run_and_its_children(stage, number, code):
+    command = "echo started > started; sleep 307"
+    s = stage(answer(text("begun"), call("bash", {"command": command}, "c")))
+    process = subprocess.Popen(
+        [HYPERCODE, "run", "go", "--output", "jsonl", "--mode", "auto", "--no-sandbox"],
+        cwd=s.workspace,
+        env=s.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not (s.workspace / "started").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    lines = [json.loads(line) for line in process.communicate(timeout=20)[0].splitlines()]
+    assert process.returncode == code
+    assert (lines[-1]["type"], lines[-1]["outcome"], lines[-1]["exit_code"]) == ("session_end", "aborted", code)
+    assert lines[-2]["outcome"] == "aborted"
+    running = subprocess.run(["pgrep", "-f", "^sleep 307"], capture_output=True, text=True).stdout
+    assert running == ""
+
+
+def test_debug_says_where_the_log_is(stage):
+    done = stage(answer(text("ok"))).run("run", "x", "--debug")
+    path = Path(done.stderr.splitlines()[0].removeprefix("log: "))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "sk-test-not-a-key" not in path.read_text()
+    assert "TurnEnd" in path.read_text()
+
+
+def test_config_commands(stage):
+    s = stage()
+    assert s.run("config", "path").stdout.splitlines()[0] == f"configuration {s.home}/hypercode/config.toml"
+    made = s.run("config", "init")
+    path = Path(made.stdout.strip())
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert s.run("config", "init").returncode == 2
+    shown = s.run("config", "show").stdout.splitlines()
+    assert f"base_url = {s.server.base_url!r}   # HYPERCODE_BASE_URL" in shown
+    assert "max_turns = 50   # default" in shown
+
+
+def test_version_is_quick_and_right(stage):
+    assert stage().run("--version").stdout == f"hypercode {__version__}\n"
+
+
+def test_help_names_every_command(stage):
+    shown = stage().run("--help").stdout
+    assert all(name in shown for name in ("run", "config", "policy"))
+
+
+def test_policy(stage):
+    s = stage()
+    got = json.loads(s.run("policy", "test", "--json", "--", "git status && rm -rf build").stdout)
+    assert (got["decision"], [p["decision"] for p in got["parts"]]) == ("ask", ["auto", "ask"])
+    assert json.loads(s.run("policy", "path", "--json", "read", "/etc/shadow").stdout)["decision"] != "auto"
+    assert os.listdir(s.workspace) == []
