@@ -361,7 +361,10 @@ class Agent:
         if refusal is not None:
             self.refused += not refusal.by_person
             raise ToolError(refusal.kind, refusal.text)
-        return await tool.call(context, values)
+        output = await tool.call(context, values)
+        if detail:
+            show(detail)
+        return output
 
 
 _CUTS = {

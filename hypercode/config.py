@@ -73,6 +73,11 @@ class Config:
     sources: dict[str, str] = field(default_factory=dict, metadata={"internal": True})
     notices: list[str] = field(default_factory=list, metadata={"internal": True})
 
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], **flags: Any) -> Config:
+        """The configuration of the user's file and environment, with `flags` over both.  Raises ConfigError."""
+        return load(flags=flags, environ=environ, user_file=Folders.of(environ).config_file)
+
 
 _FIELDS = {f.name: f for f in fields(Config) if not f.metadata.get("internal")}
 _TYPES = typing.get_type_hints(Config)

@@ -131,8 +131,10 @@ class Text:
             self._write("\n")
 
     def _fresh_line(self) -> None:
-        if not self._out.at_line_start and self._out.stream.isatty():
+        """Where both streams are the same terminal a banner begins on a line of its own."""
+        if not self._out.at_line_start and self._out.stream.isatty() and self._err.isatty():
             self._write("\n")
+            self._out.at_line_start = self._paragraph = True
 
     def _write(self, text: str) -> None:
         _write(self._err, text)

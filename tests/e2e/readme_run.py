@@ -1,0 +1,65 @@
+"""The run that README shows, made for real: `python tests/e2e/readme_run.py` writes it into README.md.
+
+The model is scripted on a socket of this machine; everything else is the installed command, its tools and its files.
+"""
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import pexpect
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tools/streams")]
+from conftest import HYPERCODE, Stage, answer, call, text  # noqa: E402
+
+README = Path(__file__).parents[2] / "README.md"
+BLOCK = re.compile(r"(<!-- captured by tests/e2e/readme_run.py -->\n```console\n)(.*?)(```\n)", re.S)
+TASK = "greet() crashes without a name; fix it and check"
+SOURCE = 'def greet(name=None):\n    return "Hello, " + name\n'
+FIXED = 'return "Hello, " + (name or "you")'
+
+
+def captured():
+    """The command line, what it printed, and what it left."""
+    check = "python3 -c 'from greet import greet; print(greet())'"
+    with tempfile.TemporaryDirectory() as folder:
+        stage = Stage(
+            Path(folder),
+            [
+                answer(text("I'll look for it first."), call("grep", {"pattern": "def greet"}, "a")),
+                answer(call("read", {"path": "greet.py"}, "b")),
+                answer(
+                    call("edit", {"path": "greet.py", "edits": [{"old": 'return "Hello, " + name', "new": FIXED}]}, "c")
+                ),
+                answer(call("bash", {"command": check}, "d")),
+                answer(text("`greet()` used the missing name as text. It says “Hello, you” now; I ran it to see.")),
+            ],
+        )
+        (stage.workspace / "greet.py").write_text(SOURCE)
+        with stage.server:
+            shown, status = pexpect.run(
+                f"{HYPERCODE} run '{TASK}' --mode edits --allow python3",
+                cwd=stage.workspace,
+                env=stage.environment(NO_COLOR="1"),
+                encoding="utf-8",
+                withexitstatus=True,
+                timeout=60,
+            )
+        assert status == 0, shown
+        changed = (stage.workspace / "greet.py").read_text()
+    assert FIXED in changed
+    printed = shown.replace("\r\n", "\n")
+    return f'$ hypercode run "{TASK}" --mode edits --allow python3\n{printed}$ cat greet.py\n{changed}'
+
+
+def shown():
+    """What README shows at the moment."""
+    found = BLOCK.search(README.read_text())
+    return found[2] if found else ""
+
+
+if __name__ == "__main__":
+    new = captured()
+    README.write_text(BLOCK.sub(lambda found: found[1] + new + found[3], README.read_text()))
+    print(new, end="")
