@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from hypercode import __version__
@@ -14,6 +15,7 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.stdout.write(f"hypercode {__version__}\n")
         return
+    gc.set_threshold(100_000, 50, 50)  # a tenth of the time of the imports would go into looking for garbage in them
     from hypercode.cli import main as command_line
 
     sys.exit(command_line(sys.argv[1:]))

@@ -51,7 +51,8 @@ class App:
         return self.agent.bus
 
     def start(self) -> None:
-        """Announce the session, and what the configuration had to say."""
+        """Announce the session, and what the configuration had to say; clear away what a killed session left half-written."""
+        self.gate.files.sweep()
         cwd = str(self.agent.context.workspace)
         self.bus.emit(events.SessionStart(self.session, self.config.model, cwd, __version__))
         for notice in self.config.notices:
@@ -187,7 +188,15 @@ def gate_for(
 
     home = Path(environ.get("HOME") or Path.home())
     roots = [_workspace(Path(d).expanduser()) for d in config.add_dirs]
-    files = FileGuard(_workspace(cwd), extra_roots=roots, home=home, own=Folders.of(environ).own)
+    folders = Folders.of(environ)
+    files = FileGuard(
+        _workspace(cwd),
+        extra_roots=roots,
+        home=home,
+        own=folders.own,
+        readable=[folders.cache / "outputs"],
+        pending=folders.state / "pending",
+    )
     return Gate(files, home, Mode(config.mode), rules("allow"), rules("deny"), ask=ask, notify=notify)
 
 

@@ -7,16 +7,19 @@ is told.  The order of a call is approval, then sandbox, then the attempt.
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hypercode.safety.command import Verdict, classify
 from hypercode.safety.decision import Decision, strictest
 from hypercode.safety.paths import FileGuard
 from hypercode.safety.rules import Rule, parse_rule
+
+if TYPE_CHECKING:
+    from hypercode.safety.command import Verdict
 
 __all__ = ["Answer", "Asker", "Gate", "Mode", "Question", "Refusal", "decide"]
 
@@ -118,21 +121,25 @@ class Gate:
         """
         if effect == "shell":
             return await self._shell(tool, str(arguments.get("command", "")))
-        verdict = self.files.decide(_operation(tool, effect), str(arguments.get("path", ".")))
+        operation, target = _operation(tool, effect), _target(arguments)
+        verdict = self.files.decide(operation, target)
         decision = decide(self.mode, effect, verdict.decision)
         if effect == "edit" and self._edits_allowed and verdict.decision is Decision.AUTO and decision is Decision.ASK:
             decision = Decision.AUTO
-        reason = verdict.rule
+        reason, kind = verdict.rule, verdict.kind
         if confirm and decision is not Decision.DENY:
-            decision, reason = Decision.ALWAYS_ASK, confirm
-        question = Question(tool, effect, str(arguments.get("path", ".")), detail, reason, decision, None)
-        refusal = await self._settle(question, kind="needs_confirmation" if confirm else "refused")
+            decision, reason, kind = Decision.ALWAYS_ASK, confirm, "needs_confirmation"
+        refusal = await self._settle(Question(tool, effect, target, detail, reason, decision, None), kind=kind)
         if refusal is None:
-            self.files.grant(_operation(tool, effect), verdict.path)
+            self.files.grant(operation, verdict.path)
         return refusal
 
     def classify(self, command: str) -> Verdict:
         """The class of a command's text under the rules of this session."""
+        from hypercode.safety.command import (
+            classify,
+        )  # the grammar's tables take 50 ms, and not every session runs commands
+
         return classify(command, workspace=self.files.workspace, home=self.home, allow=self.allow, deny=self.deny)
 
     async def _shell(self, tool: str, command: str) -> Refusal | None:
@@ -192,6 +199,12 @@ class Gate:
             self.allow.append(parse_rule(question.rule))
             if answer.remember == "always" and self.save_rule:
                 self.save_rule(question.rule)
+
+
+def _target(arguments: Mapping[str, Any]) -> str:
+    """The path a call is about; a pattern that is looked for below a folder may lead out of it."""
+    path = str(arguments.get("path", "."))
+    return posixpath.join(path, str(arguments["pattern"])) if set(arguments) == {"path", "pattern"} else path
 
 
 def _operation(tool: str, effect: str) -> Any:

@@ -124,7 +124,7 @@ class Tool:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The tool in the wire format of the chat-completions API."""
-        parameters = _without_titles(self._model.model_json_schema())
+        parameters = _plain(self._model.model_json_schema())
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
@@ -233,13 +233,20 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
-def _without_titles(schema: Any) -> Any:
-    """The schema without pydantic's `title` entries: tokens that tell the model nothing."""
-    if isinstance(schema, dict):
-        return {k: _without_titles(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+def _plain(schema: Any, definitions: Mapping[str, Any] | None = None) -> Any:
+    """The schema as every server takes it: definitions in their place, no titles, no null beside another type."""
     if isinstance(schema, list):
-        return [_without_titles(v) for v in schema]
-    return schema
+        return [_plain(v, definitions) for v in schema]
+    if not isinstance(schema, dict):
+        return schema
+    definitions = definitions or schema.get("$defs", {})
+    if "$ref" in schema:
+        return _plain(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+    options = [o for o in schema.get("anyOf", []) if o != {"type": "null"}]
+    if len(options) == 1:
+        schema = options[0] | {k: v for k, v in schema.items() if k not in ("anyOf", "default")}
+    kept = {k: v for k, v in schema.items() if k != "$defs" and not (k == "title" and isinstance(v, str))}
+    return {k: _plain(v, definitions) for k, v in kept.items()}
 
 
 def _decoded(arguments: Mapping[str, Any], error: Any) -> dict[str, Any]:

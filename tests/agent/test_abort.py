@@ -85,8 +85,9 @@ async def test_abort_at_every_event(harness, tmp_path):
 
 
 async def test_abort_of_a_running_tool_keeps_what_it_printed_and_kills_its_children(harness):
+    nap = f"sleep 300.{os.getpid()}"
     h = harness(
-        [script(Call("bash", {"command": "echo started; sleep 300 & sleep 301"}, "b")), "ok"],
+        [script(Call("bash", {"command": f"echo started; {nap} & {nap}"}, "b")), "ok"],
         mode="auto",
         sandbox=False,
     )
@@ -96,7 +97,7 @@ async def test_abort_of_a_running_tool_keeps_what_it_printed_and_kills_its_child
     end = h.results()["b"]
     assert (end.output, end.is_error, end.kind) == ("started\n[aborted by user]", True, "aborted")
     assert h.agent.messages[-1] == {"role": "tool", "tool_call_id": "b", "content": end.output}
-    assert left_running("sleep 30") == []
+    assert left_running(nap) == []
     await h.run("go on")
     assert "stopped" in h.model.requests[1].messages[-1]["content"]
 

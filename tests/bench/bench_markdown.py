@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -87,15 +88,22 @@ class Blocks:
     """Rich's Markdown, once for each block that a blank line outside fences ends."""
 
     def __init__(self, write: Write, cols: int, rows: int) -> None:
-        self.write, self.cols, self.text, self.fenced = write, cols, "", False
+        self.write, self.cols = write, cols
+        self.partial, self.fence = "", ""
+        self.lines: list[str] = []
 
     def feed(self, text: str, now: float) -> None:
-        self.text += text
-        while not self.text.count("```") % 2 and (at := self.text.find("\n\n")) >= 0:
-            if self.text[:at].count("```") % 2:
-                break
-            self.show(self.text[:at])
-            self.text = self.text[at + 2 :]
+        *complete, self.partial = (self.partial + text).split("\n")
+        for line in complete:
+            self.lines.append(line)
+            marker = re.match(r" {0,3}(```+|~~~+)", line)
+            if marker and not self.fence:
+                self.fence = marker[1]
+            elif marker and line.strip() == marker[1] and marker[1].startswith(self.fence):
+                self.fence = ""
+            if not line.strip() and not self.fence:
+                self.show("\n".join(self.lines))
+                self.lines = []
 
     def show(self, text: str) -> None:
         from rich.console import Console
@@ -112,7 +120,7 @@ class Blocks:
         pass
 
     def close(self, now: float) -> None:
-        self.show(self.text)
+        self.show("\n".join([*self.lines, self.partial]))
 
 
 factory = Live

@@ -71,7 +71,7 @@ def test_grep(tmp_path, capsys):
     from hypercode.process import child_environment
     from hypercode.safety.paths import FileGuard
     from hypercode.tools.base import ToolContext
-    from hypercode.tools.grep import ripgrep
+    from hypercode.tools.ripgrep import ripgrep
 
     tree = tmp_path / "tree"
     for folder in range(500):
@@ -91,7 +91,7 @@ def test_grep(tmp_path, capsys):
 
     def theirs():
         started = time.monotonic()
-        subprocess.run([ripgrep(), "-n", "needle", str(tree)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([ripgrep({}), "-n", "needle", str(tree)], check=True, stdout=subprocess.DEVNULL)
         return time.monotonic() - started
 
     ours()

@@ -1,0 +1,215 @@
+"""What a file's name says about it: secret, protected, the program's own, inside or outside.  Pure; nothing is opened.
+
+`judge` takes the path to which a request *really leads* (links followed), so a link cannot rename what it points to.
+Names are compared without regard to letter case and to the characters that some file systems ignore.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from hypercode.safety.decision import Decision
+
+__all__ = ["HIDDEN_GLOBS", "HOME_SECRETS", "TEMPORARY", "Op", "Places", "judge", "never_listed", "secret_name"]
+
+Op = Literal["read", "write", "edit", "ls", "glob", "grep"]
+"""What a tool wants with a path."""
+
+TEMPORARY = ".hypercode-*.tmp"
+"""The names of half-written files: hidden from searches, removed at the next start."""
+
+Words = tuple[str, ...]
+
+
+def _words(text: str) -> Words:
+    return tuple(text.split())
+
+
+def _rows(text: str) -> tuple[Words, ...]:
+    return tuple(tuple(word.split("/")) for word in _words(text))
+
+
+# Components in a row; `@` stands for a blank.  In a home folder, and anywhere outside the workspace, these are refused.
+HOME_SECRETS = _rows("""
+    .ssh .gnupg .aws .azure .kube .oci .docker/config.json .docker/contexts .dockercfg .config/containers/auth.json
+    .config/gh .config/hub .config/glab-cli .config/gcloud .config/op .config/doctl .config/rclone .config/sops
+    .config/git/credentials .git-credentials .netrc _netrc .authinfo* .pgpass .my.cnf .mylogin.cnf .s3cfg .boto
+    .vault-token .terraform.d/credentials.tfrc.json .databrickscfg .snowsql .npmrc .pypirc .gem/credentials
+    .cargo/credentials* .m2/settings*.xml .gradle/gradle.properties .composer/auth.json .config/composer/auth.json
+    .nuget/nuget.config .password-store .local/share/keyrings .local/share/kwalletd .age .pki .putty
+    .claude/.credentials.json .codex/auth.json .gemini/oauth_creds.json .config/github-copilot
+    .mozilla .thunderbird .config/google-chrome* .config/chromium .config/microsoft-edge* .config/bravesoftware
+    library/keychains library/cookies library/safari library/messages library/mail
+    library/application@support/google/chrome library/application@support/firefox
+    library/application@support/com.apple.tcc .*_history .histfile .local/share/fish/fish_history
+""")
+_SYSTEM_SECRETS = _rows("""
+    etc/shadow* etc/gshadow* etc/sudoers* etc/master.passwd etc/ssl/private etc/ssh/ssh_host_*_key etc/krb5.keytab
+    etc/kubernetes etc/networkmanager/system-connections etc/wpa_supplicant* etc/wireguard etc/openvpn etc/pki/tls/private
+    private/etc/master.passwd private/etc/sudoers* private/etc/ssh/ssh_host_*_key private/var/db
+    run/secrets var/run/secrets var/spool/cron var/lib/sss boot/grub*/user.cfg
+""")
+_KEY_FILES = _words("""
+    .env .env.* *.env .envrc .envrc.* *.pem *.key *.p12 *.pfx *.jks *.keystore *.ppk *.kdbx *.keychain-db *.asc.key
+    id_rsa id_dsa id_ecdsa id_ed25519 id_*_sk .netrc _netrc .npmrc .pypirc .htpasswd .pgpass .my.cnf .dockercfg
+    .git-credentials .vault-token .secrets secrets.json secrets.y*ml secrets.toml secrets.ini secrets.txt credentials
+    credentials.json credentials.y*ml credentials.toml credentials.ini credentials.csv client_secret*.json
+    service-account*.json service_account*.json *.tfstate *.tfstate.backup *.tfvars wallet.dat
+""")
+_KEY_FILE = re.compile("|".join(map(translate, _KEY_FILES)))
+_TEMPLATES = {"example", "sample", "template", "dist", "defaults", "default"}
+
+_REPOSITORY = {".git", "git~1", ".hg", ".svn", ".jj", ".bzr", "_darcs"}
+_REPOSITORY_SECRETS = _rows(".git/config* .git/credentials .git/*/config .git/modules/*/config .hg/hgrc")
+# What runs code without being started, in a home folder.
+_HOME_PROTECTED = _rows("""
+    .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .zsh
+    .oh-my-zsh .kshrc .mkshrc .cshrc .tcshrc .login .logout .inputrc .xinitrc .xsession .xsessionrc .xprofile .xsessionrc
+    .pam_environment .config/fish .config/environment.d .config/autostart .config/systemd .local/share/systemd
+    .local/share/applications .local/bin .config/git .gitconfig .config/hypercode .config/pip .pip .condarc .wgetrc .curlrc
+    .vimrc .gvimrc .vim .config/nvim .emacs .emacs.d .config/emacs .screenrc .tmux.conf .config/tmux .gdbinit .lldbinit
+    .pdbrc .irbrc .pryrc .rprofile .direnvrc .config/direnv .rhosts .forward .cargo/config* .cargo/bin .yarnrc*
+    .config/kitty .config/alacritty .config/ghostty .config/sway .config/i3 .config/hypr .config/mise
+    library/launchagents library/launchdaemons library/application@support/com.apple.backgroundtaskmanagementagent
+""")
+# What an editor, shell or hook runs by itself, in any folder.
+_RUNS_ALONE = _rows("""
+    .hypercode .vscode .idea .fleet .zed .cursor .windsurf .claude .codex .gemini .kiro .roo .continue .devcontainer
+    .devcontainer.json .husky .githooks .direnv .envrc .mcp.json *.code-workspace *.sublime-project .exrc .vimrc .nvimrc
+    .nvim.lua .lvimrc .dir-locals.el .gdbinit .lldbinit .cargo/config .cargo/config.toml sitecustomize.py
+    usercustomize.py *.pth .mise.toml mise.toml .aider.conf.yml
+""")
+_STEERS = _rows("""
+    .gitmodules .gitattributes .pre-commit-config.y*ml lefthook.y*ml .npmrc .yarnrc* .pnpmfile.cjs .pnp.cjs agents.md
+    agents.override.md claude.md claude.local.md gemini.md .cursorrules .windsurfrules .clinerules copilot-instructions.md
+""")
+
+HIDDEN_GLOBS: tuple[str, ...] = (
+    TEMPORARY,
+    *sorted(_REPOSITORY),
+    *_KEY_FILES,
+    *("/".join(("**", *row) if len(row) > 1 else row).replace("@", " ") for row in HOME_SECRETS),
+)
+"""Names that searches never open or list, as globs without regard to letter case; some templates are among them."""
+
+_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF, 0xAD, 0x34F])
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders by which paths are judged, all with their links followed.
+
+    `own` are the program's configuration, state and cache; `readable` are folders of which reading is always fine (the
+    kept rest of long outputs, skills).
+    """
+
+    roots: tuple[Path, ...]
+    home: Path
+    own: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+
+    def root_of(self, path: Path) -> Path | None:
+        """The innermost root that holds the path."""
+        return max((r for r in self.roots if path.is_relative_to(r)), key=lambda r: len(r.parts), default=None)
+
+
+def judge(op: Op, path: Path, places: Places) -> tuple[Decision, str]:
+    """What the name alone decides, and why; `path` is absolute and has its links followed."""
+    changes = op in ("write", "edit")
+    root = places.root_of(path)
+    if root is None and _within(path, ("/proc", "/sys", "/dev")):
+        return Decision.DENY, "a device, or a window into running programs"
+    if not changes and any(path.is_relative_to(folder) for folder in places.readable):
+        return Decision.AUTO, "kept for reading"
+    if any(path.is_relative_to(own) for own in places.own):
+        return Decision.DENY, "hypercode's own files"
+    words = _folded(path)
+    if root is None and _begins(words, _SYSTEM_SECRETS):
+        return Decision.DENY, "secrets of the system"
+    if _begins(_below_home(words, places.home), HOME_SECRETS) or (root is None and _holds(words, HOME_SECRETS)):
+        return Decision.DENY, "a place for passwords, keys or private data"
+    if changes:
+        return _judge_change(words, root, places)
+    if secret_name(path, root):
+        kept = "a file that usually holds secrets"
+        return (Decision.ASK, kept) if root else (Decision.ALWAYS_ASK, f"{kept}, outside the workspace")
+    if root is None:
+        return Decision.ASK, "outside the workspace"
+    return Decision.AUTO, "in the workspace"
+
+
+def _judge_change(words: Words, root: Path | None, places: Places) -> tuple[Decision, str]:
+    if not _REPOSITORY.isdisjoint(words):
+        return Decision.DENY, "version control's own files; they can run code"
+    if _begins(_below_home(words, places.home), _HOME_PROTECTED):
+        return Decision.DENY, "a start-up or settings file of your account"
+    if root is None:
+        return Decision.DENY, "outside the workspace; files are only changed inside"
+    below = words[len(root.parts) - 1 :]
+    if _holds(below, _RUNS_ALONE):
+        return Decision.ALWAYS_ASK, "settings that can run code by themselves"
+    if _key_file(words[-1]) or _holds(below, HOME_SECRETS):
+        return Decision.ASK, "a file that usually holds secrets"
+    if _holds(below, _STEERS):
+        return Decision.ASK, "steers tools or instructs the assistant"
+    return Decision.AUTO, "in the workspace"
+
+
+def secret_name(path: Path, root: Path | None) -> bool:
+    """Whether a file of that name below `root` usually holds secrets; templates (`.env.example`) do not."""
+    words = _folded(path)[len(root.parts) - 1 if root else 0 :]
+    return bool(words) and (_key_file(words[-1]) or _holds(words, (*HOME_SECRETS, *_REPOSITORY_SECRETS)))
+
+
+def never_listed(path: Path, root: Path | None) -> bool:
+    """Whether searches pass over a path: secrets, version control's own files, half-written files."""
+    words = _folded(path)[len(root.parts) - 1 if root else 0 :]
+    return secret_name(path, root) or not _REPOSITORY.isdisjoint(words) or fnmatchcase(path.name, TEMPORARY)
+
+
+def _key_file(name: str) -> bool:
+    parts = name.split(".")
+    template = parts[-1] in _TEMPLATES or (parts[-1] == "env" and parts[0] in _TEMPLATES)
+    return not template and _KEY_FILE.match(name) is not None
+
+
+def _folded(path: Path) -> Words:
+    return tuple(map(_fold, path.parts[1:]))
+
+
+@lru_cache(maxsize=4096)
+def _fold(name: str) -> str:
+    bare = name.casefold().translate(_IGNORED)
+    return (bare.rstrip(" .") or bare).replace(" ", "@")
+
+
+def _within(path: Path, folders: Sequence[str]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _below_home(words: Words, home: Path) -> Words:
+    """The components below a home folder, the person's or another's; none elsewhere."""
+    own = _folded(home)
+    if own and words[: len(own)] == own:
+        return words[len(own) :]
+    if words[:1] in (("home",), ("users",)):
+        return words[2:]
+    return words[1:] if words[:1] == ("root",) else words[2:] if words[:2] == ("var", "root") else ()
+
+
+def _begins(words: Words, rows: tuple[Words, ...]) -> bool:
+    return any(len(words) >= len(row) and all(map(_named, words, row)) for row in rows)
+
+
+def _named(word: str, known: str) -> bool:
+    return word == known or ("*" in known and fnmatchcase(word, known))
+
+
+def _holds(words: Words, rows: tuple[Words, ...]) -> bool:
+    return any(_begins(words[at:], rows) for at in range(len(words)))
