@@ -1,0 +1,165 @@
+"""The mode's table and the gate."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from hypercode.safety.approval import Answer, Gate, Mode, Question, decide
+from hypercode.safety.decision import Decision, strictest
+from hypercode.safety.paths import FileGuard
+from hypercode.safety.rules import parse_rule
+
+AUTO, ASK, ALWAYS, DENY = Decision
+
+TABLE = [
+    # effect, verdict, boxed: plan, ask, edits, auto
+    ("read", AUTO, False, (AUTO, AUTO, AUTO, AUTO)),
+    ("read", ASK, False, (ASK, ASK, ASK, AUTO)),
+    ("read", ALWAYS, False, (ALWAYS, ALWAYS, ALWAYS, ALWAYS)),
+    ("read", DENY, False, (DENY, DENY, DENY, DENY)),
+    ("edit", AUTO, False, (DENY, ASK, AUTO, AUTO)),
+    ("edit", ASK, False, (DENY, ASK, ASK, AUTO)),
+    ("edit", ALWAYS, False, (DENY, ALWAYS, ALWAYS, ALWAYS)),
+    ("edit", DENY, False, (DENY, DENY, DENY, DENY)),
+    ("shell", AUTO, False, (AUTO, AUTO, AUTO, AUTO)),
+    ("shell", ASK, False, (DENY, ASK, ASK, AUTO)),
+    ("shell", ASK, True, (DENY, ASK, AUTO, AUTO)),
+    ("shell", ALWAYS, True, (DENY, ALWAYS, ALWAYS, ALWAYS)),
+    ("shell", DENY, True, (DENY, DENY, DENY, DENY)),
+]
+
+
+@pytest.mark.parametrize(("effect", "verdict", "boxed", "wanted"), TABLE)
+def test_the_table_of_modes(effect, verdict, boxed, wanted):
+    modes = [Mode.PLAN, Mode.ASK, Mode.EDITS, Mode.AUTO]
+    assert tuple(decide(mode, effect, verdict, boxed=boxed) for mode in modes) == wanted
+
+
+def test_the_strictest_decides():
+    assert strictest([]) is AUTO
+    assert strictest([ASK, DENY, AUTO, ALWAYS]) is DENY
+    assert [d.rank for d in Decision] == [0, 1, 2, 3]
+
+
+class Person:
+    """Answers in order and remembers the questions."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked: list[Question] = []
+
+    async def __call__(self, question):
+        self.asked.append(question)
+        await asyncio.sleep(0)
+        return self.answers[len(self.asked) - 1]
+
+
+@pytest.fixture
+def gate(tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "out").mkdir()
+
+    def make(*answers, **options):
+        files = FileGuard(tmp_path / "work", home=tmp_path)
+        person = Person(*answers) if answers else None
+        made = Gate(files, tmp_path, ask=person, **options)
+        return made, person
+
+    return make
+
+
+def shell(gate, command):
+    return gate("bash", "shell", {"command": command})
+
+
+async def test_a_session_rule_covers_the_next_command(gate):
+    g, person = gate(Answer(True, "session"))
+    assert await shell(g, "make test") is None
+    assert await shell(g, "make test -j2") is None
+    assert len(person.asked) == 1
+    assert [str(r) for r in g.allow] == [person.asked[0].rule]
+
+
+async def test_always_saves_the_rule_that_was_shown(gate):
+    saved = []
+    g, person = gate(Answer(True, "always"), save_rule=saved.append)
+    await shell(g, "npm run build")
+    assert saved == [person.asked[0].rule]
+    assert await shell(g, "npm run build") is None
+    assert len(person.asked) == 1
+
+
+async def test_no_rule_is_remembered_for_what_always_needs_a_word(gate):
+    saved = []
+    g, person = gate(Answer(True, "always"), Answer(True), save_rule=saved.append)
+    await shell(g, "git reset --hard")
+    await shell(g, "git reset --hard")
+    assert (saved, g.allow, len(person.asked)) == ([], [], 2)
+    assert not person.asked[0].remembers
+
+
+async def test_a_deny_rule_needs_no_person_and_none_can_lift_it(gate):
+    g, person = gate(Answer(True), deny=[parse_rule("curl")], mode=Mode.AUTO)
+    refusal = await shell(g, "true && curl x")
+    assert (refusal.kind, person.asked) == ("refused", [])
+
+
+async def test_a_no_goes_to_the_model_with_its_reason_and_is_no_missing_permission(gate):
+    g, _ = gate(Answer(False, reason="not on a Friday"))
+    refusal = await shell(g, "make deploy")
+    assert refusal.by_person
+    assert "not on a Friday" in refusal.text
+
+
+async def test_questions_come_one_after_the_other(gate):
+    g, person = gate(*[Answer(True)] * 5)
+    open_questions = 0
+
+    async def ask(question):
+        nonlocal open_questions
+        open_questions += 1
+        assert open_questions == 1
+        answer = await person(question)
+        open_questions -= 1
+        return answer
+
+    g.ask = ask
+    await asyncio.gather(*(shell(g, f"make step{i}") for i in range(5)))
+    assert len(person.asked) == 5
+
+
+async def test_reading_outside_asks_once_and_opens_just_that_file(gate, tmp_path):
+    outside = tmp_path / "out" / "notes.txt"
+    outside.write_text("far away")
+    g, person = gate(Answer(True))
+    assert await g("read", "read", {"path": str(outside)}) is None
+    assert bytes(g.files.read(str(outside)).data) == b"far away"
+    assert person.asked[0].decision is ASK
+    with pytest.raises(Exception, match="refused"):
+        g.files.read(str(outside))
+
+
+async def test_a_glob_pattern_that_leads_out_asks(gate, tmp_path):
+    g, person = gate(Answer(False))
+    refusal = await g("glob", "read", {"pattern": "../out/*", "path": "."})
+    assert refusal is not None
+    assert len(person.asked) == 1
+
+
+async def test_without_a_person_the_hint_names_the_flag(gate):
+    hints = []
+    g, _ = gate(notify=hints.append)
+    await shell(g, "make test")
+    await g("write", "edit", {"path": "a", "content": "x"})
+    await shell(g, "git reset --hard")
+    assert "--allow 'make test'" in hints[0] or "--allow 'make'" in hints[0]
+    assert "--mode edits" in hints[1]
+    assert "No flag" in hints[2]
+
+
+async def test_a_folder_is_no_refusal_but_an_error_of_its_own_kind(gate):
+    g, _ = gate()
+    (Path(g.files.workspace) / "src").mkdir()
+    refusal = await g("read", "read", {"path": "src"})
+    assert refusal.kind == "is_directory"
