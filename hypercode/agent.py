@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from hypercode import events
 from hypercode.errors import LimitReached, ModelError, StreamInterrupted, ToolError
 from hypercode.events import Bus, Event
-from hypercode.messages import Message, Reply, ToolCall, check, system, tool_result, unanswered, user
+from hypercode.messages import CUT_REASONS, Message, Reply, ToolCall, check, system, tool_result, unanswered, user
 from hypercode.safety.approval import Refusal
 from hypercode.tools.base import Toolbox, ToolContext
 
@@ -64,7 +64,7 @@ class Result:
 def exit_code(result: Result) -> int:
     """The exit code of a one-shot run, by the contract's table."""
     if result.outcome == "complete":
-        if result.finish_reason in ("length", "content_filter"):
+        if result.finish_reason in CUT_REASONS:
             return 4
         return 5 if result.refused else 0
     return {"error": 1, "limit": 3, "interrupted": 4, "aborted": 130}[result.outcome]

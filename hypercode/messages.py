@@ -28,8 +28,19 @@ __all__ = [
 
 Message = dict[str, Any]
 
-CUT_REASONS = frozenset({"length", "content_filter"})
-"""Finish reasons after which an answer is over but not whole."""
+CUT_REASONS = frozenset(
+    {
+        "length",
+        "max_tokens",
+        "MAX_TOKENS",
+        "model_length",
+        "model_context_window_exceeded",
+        "content_filter",
+        "sensitive",
+    }
+)
+"""Finish reasons after which an answer is over but not whole; the first two kinds are the API's own, others come from
+servers that pass an upstream provider's word on."""
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ OUTSIDE = {
     "markdown_it": ("ui",),
     "pygments": ("ui",),
     "openai": ("llm.client",),
-    "httpx2": (),
+    "httpx2": ("llm.client",),
     "typer": ("cli",),
     "pydantic": ("tools.base",),
     "tree_sitter": ("safety",),

@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +28,8 @@ from hypercode.safety.approval import Answer, Mode, Question
 from hypercode.ui import commands, render
 from hypercode.ui.clean import clean
 from hypercode.ui.hooks import Choice, Hooks
+from hypercode.ui.plain import PlainScreen, needs_plain
+from hypercode.ui.status import activity, status_line
 from hypercode.ui.transcript import Transcript
 
 __all__ = ["Chat", "run"]
@@ -71,10 +74,12 @@ class Chat:
             expand=self.expand,
             take_back=self.take_back,
         )
-        self.plain = config.plain or environ.get("TERM") == "dumb"
+        self.plain = config.plain or needs_plain(environ)
         self.screen = self._screen(hooks, config, environ)
         self.transcript = Transcript(self.bus, self.screen, plain=self.plain)
         self._task: asyncio.Task[None] | None = None
+        self._prompting: asyncio.Task[None] | None = None
+        self._code = 0
         self._interrupted_at = float("-inf")
         self._warm: asyncio.Future[None] | None = None
         self._hint = ""
@@ -86,8 +91,6 @@ class Chat:
 
     def _screen(self, hooks: Hooks, config: Config, environ: Mapping[str, str]) -> Any:
         if self.plain:
-            from hypercode.ui.plain import PlainScreen
-
             return PlainScreen(hooks)
         from hypercode.ui.completion import completions
         from hypercode.ui.history import history_for
@@ -106,6 +109,7 @@ class Chat:
         helpers = [asyncio.create_task(self.transcript.draw()), asyncio.create_task(self._tick())]
         self._greet()
         self.app.start()
+        self._watch_signals()
         self._warm = asyncio.ensure_future(asyncio.to_thread(self._warm_up))
         self._status()
         if message:
@@ -120,7 +124,22 @@ class Chat:
             await self._warm
             self._farewell()
             await self.app.aclose()
-        return 0
+        return self._code
+
+    def _watch_signals(self) -> None:
+        """SIGTERM and SIGHUP end the session in order; what fails in a key's handler goes to the log, not on the screen."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._fault)
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+            loop.add_signal_handler(number, self._end, code)
+
+    def _end(self, code: int) -> None:
+        self._code = code
+        self.leave()
+
+    def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        log.error("%s", context.get("message"), exc_info=context.get("exception"))
+        self.transcript.say([self.transcript.style.red("✗ A fault of hypercode itself; the details are in the log.")])
 
     def _greet(self) -> None:
         style = self.transcript.style
@@ -244,12 +263,18 @@ class Chat:
         self._task = None
         self._status()
         _log_failure(task)
+        self._prompting = asyncio.ensure_future(self._prompt())
         if not task.cancelled() and task.exception() is not None:
             self.transcript.say(
                 [self.transcript.style.red("✗ A fault of hypercode itself; the details are in the log.")]
             )
         if self.agent.inbox and not self.agent.running:
             self._take_all_back()
+
+    async def _prompt(self) -> None:
+        """A plain terminal is told when the next message is waited for."""
+        await self.transcript.settled()
+        self.screen.ready()
 
     async def _run(self) -> None:
         if self._warm is not None and not self._warm.done():
@@ -335,32 +360,15 @@ class Chat:
         self.screen.set_queued(rows)
 
     def _status(self) -> None:
-        self.screen.set_status(" · ".join(part for part in self._status_parts() if part))
+        line = status_line(self.app, self.transcript, started=self._started, going_on=self._going_on())
+        self.screen.set_status(line)
 
-    def _status_parts(self) -> list[str]:
-        agent, style = self.agent, self.transcript.style
-        usage = agent.usage or {}
-        tokens = usage.get("total_tokens") or 0
-        going_on = self._activity()
-        return [
-            clean(self.app.config.model, "filename"),
-            self.app.gate.mode.value,
-            "boxed" if self.app.gate.boxed else "no box",
-            f"{render.count(tokens)} tokens" if tokens else "",
-            render.money(agent.cost),
-            render.duration(time.monotonic() - self._started) if agent.turns else "",
-            style.bold(going_on) if going_on else "",
-        ]
-
-    def _activity(self) -> str:
+    def _going_on(self) -> str:
         if self._asking:
             return "waiting for you"
-        if self._hint:
+        if self._hint or self._task is None:
             return self._hint
-        activity = self.transcript.activity
-        if self._task is None or not activity:
-            return ""
-        return f"{activity} {render.duration(time.monotonic() - self.transcript.activity_since)}"
+        return activity(self.transcript, self.app.client)
 
 
 def _choices(question: Question) -> list[Choice]:

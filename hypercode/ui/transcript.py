@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from hypercode import events
 from hypercode.events import Bus
+from hypercode.messages import CUT_REASONS
 from hypercode.ui import render
 from hypercode.ui.clean import Cleaner, clean
 from hypercode.ui.markdown import MarkdownStream
@@ -65,6 +66,7 @@ class Transcript:
         self._surface = surface
         self.style = Style(colours=surface.colors is not None, plain=plain)
         self.plain = plain
+        self._plain_surface: Any = surface  # a plain screen also streams, which the other cannot
         self.activity = ""
         self.activity_since = time.monotonic()
         self.folded = ""
@@ -73,6 +75,7 @@ class Transcript:
         self._last_kind = ""
         self._stream: MarkdownStream | None = None
         self._cleaner = Cleaner()
+        self._plain_open = False
         self._thought: list[str] = []
         self._thought_since = 0.0
         self._calls: dict[int, LiveCall] = {}
@@ -154,7 +157,8 @@ class Transcript:
             self.activity, self.activity_since = activity, time.monotonic()
 
     def _on_user(self, event: events.UserMessage) -> None:
-        self.say(render.user_lines(self.style, event.text), kind="user")
+        if not self.plain:  # a plain terminal shows what was typed anyway
+            self.say(render.user_lines(self.style, event.text), kind="user")
 
     def _on_turn_start(self, event: events.TurnStart) -> None:
         self._calls.clear()
@@ -259,6 +263,9 @@ class Transcript:
     async def _draw_text(self, pieces: list[str]) -> None:
         self._fold_thought()
         text = self._cleaner.feed("".join(pieces))
+        if self.plain:
+            self._stream_plain(text)
+            return
         if self._stream is None and text:
             self._begin("text")
             self._stream = MarkdownStream(self._surface.columns, color=self._surface.colors)
@@ -266,9 +273,22 @@ class Transcript:
             self._stream.resize(self._surface.columns)
             self._stream.feed(text)
 
+    def _stream_plain(self, text: str) -> None:
+        """Without a live region the text goes out as it comes; what was noted before it goes first."""
+        if text and not self._plain_open:
+            self._begin("text")
+            self._plain_open = True
+            self._surface.commit(self._lines)
+            self._lines = []
+        self._plain_surface.stream(text)
+
     async def _draw_close(self, _: object) -> None:
         """The open text is over: draw the rest of it."""
         self._fold_thought()
+        if self._plain_open:
+            self._plain_surface.stream(self._cleaner.close())
+            self._plain_surface.end_line()
+            self._plain_open = False
         if self._stream is not None:
             self._stream.feed(self._cleaner.close())
             self._lines += await self._stream.aclose()
@@ -317,8 +337,9 @@ class Transcript:
             ending = [self.style.yellow("[aborted]")]
         elif end.error is not None:
             ending = render.error_lines(self.style, end.error, shown=end.ttft is not None)
-        elif end.finish_reason in ("length", "content_filter"):
-            why = "its length limit" if end.finish_reason == "length" else "the provider's content filter"
+        elif end.finish_reason in CUT_REASONS:
+            filtered = end.finish_reason in ("content_filter", "sensitive")
+            why = "the provider's content filter" if filtered else "its length limit"
             ending = [self.style.yellow(f"! The answer was cut by {why}. /continue goes on.")]
         if ending:
             self._begin("end")

@@ -1,0 +1,203 @@
+"""A saved session, read: its records, and the conversation they make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypercode.memory.records import Record, Scan, scan
+from hypercode.memory.session_file import open_to_read, read_all
+from hypercode.messages import Message, check
+
+__all__ = ["Loaded", "load", "rebuild"]
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A session as it was saved.
+
+    `messages` is the conversation for the next request, as `messages.check` leaves it.  `partial` is the text of a last
+    reply that was cut by a crash (it is in `messages` too), `in_flight` the intents of the last task that have no result:
+    what they did is not known.  `starts` has, for each message of the person that is still part of the conversation, the
+    number of its record and its place in `messages`.  `notices` are lines for the person.  `cost` is in USD, None where no
+    provider has said; `seq` is the highest number in the file.
+    """
+
+    path: Path
+    records: list[Record]
+    messages: list[Message] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    in_flight: list[Record] = field(default_factory=list)
+    partial: str = ""
+    starts: list[tuple[int, int]] = field(default_factory=list)
+    cwd: str | None = None
+    model: str | None = None
+    turns: int = 0
+    cost: float | None = None
+    seq: int = 0
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        return self.path.stem
+
+
+def load(path: Path) -> Loaded:
+    """Read a session and change nothing.  Raises ConfigError where there is none, or no regular file."""
+    fd = open_to_read(path)
+    try:
+        found = scan(read_all(fd))
+    finally:
+        os.close(fd)
+    return rebuild(path, found)
+
+
+def rebuild(path: Path, found: Scan, kept: Path | None = None) -> Loaded:
+    """The conversation that the records make; `kept` is where the damaged lines have been copied to."""
+    loaded = Loaded(path, found.records)
+    if not found.records and not found.damaged:
+        loaded.notices.append(f"The session {path.stem} is empty: nothing of its conversation is left.")
+    elif damage := _damage(found, kept):
+        loaded.notices.append(f"The session {path.stem} was damaged: {damage}.")
+    building = _Building(loaded)
+    for record in found.records:
+        building.add(record)
+    building.finish()
+    if building.unusable:
+        loaded.notices.append(
+            f"{_count(building.unusable, 'message')} of {path.stem} could not be understood: left out."
+        )
+    return loaded
+
+
+def _damage(found: Scan, kept: Path | None) -> str:
+    parts = []
+    if found.damaged:
+        size = sum(map(len, found.damaged))
+        torn = " (the last one was cut off)" if found.torn else ""
+        where = f"; they are kept in {kept}" if kept else ""
+        parts.append(
+            f"{_count(len(found.damaged), 'line')}, {size} bytes, could not be read{torn} and are left out{where}"
+        )
+    if found.changed:
+        parts.append(f"{_count(found.changed, 'record')} did not match the checksum and were taken as they are")
+    if found.nuls:
+        parts.append(f"{found.nuls} NUL bytes were skipped")
+    return "; ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+class _Building:
+    """Puts records together to a conversation."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._entries: list[tuple[int, Message]] = []
+        self._intents: dict[str, Record] = {}
+        self._pieces: list[str] = []
+        self._pieces_seq = 0
+        self.unusable = 0
+
+    def add(self, record: Record) -> None:
+        kind = record["type"]
+        seq = record.get("seq")
+        seq = seq if isinstance(seq, int) and not isinstance(seq, bool) else self._loaded.seq
+        self._loaded.seq = max(self._loaded.seq, seq)
+        if kind == "partial":
+            if isinstance(record.get("text"), str):
+                self._pieces_seq = self._pieces_seq if self._pieces else seq
+                self._pieces.append(record["text"])
+            return
+        if kind == "assistant":
+            self._pieces.clear()
+        elif kind in ("user", "turn_end", "session", "rewind"):
+            self._settle_partial()
+        self._apply(kind, seq, record)
+
+    def _apply(self, kind: str, seq: int, record: Record) -> None:
+        loaded = self._loaded
+        if kind in ("user", "assistant", "result"):
+            self._message(seq, record.get("message"), {"result": "tool"}.get(kind, kind))
+            if kind == "user":
+                self._intents.clear()  # whoever wrote this has seen how the task before ended
+        elif kind == "intent" and isinstance(record.get("call_id"), str):
+            self._intents[record["call_id"]] = record
+        elif kind == "rewind" and isinstance(record.get("to"), int):
+            self._entries = [entry for entry in self._entries if entry[0] < record["to"]]
+            self._intents.clear()
+        elif kind in ("session", "model"):
+            loaded.model = _text(record.get("model")) or loaded.model
+            loaded.cwd = _text(record.get("cwd")) or loaded.cwd
+        elif kind == "turn_end":
+            loaded.turns += 1
+            cost = record.get("cost")
+            if isinstance(cost, int | float):
+                loaded.cost = (loaded.cost or 0.0) + cost
+
+    def _message(self, seq: int, message: Any, role: str) -> None:
+        if not _usable(message, role):
+            self.unusable += 1
+            return
+        self._entries.append((seq, message))
+        if role == "tool":
+            self._intents.pop(message["tool_call_id"], None)
+
+    def _settle_partial(self) -> str:
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if text.strip():
+            self._entries.append((self._pieces_seq, {"role": "assistant", "content": text}))
+        return text
+
+    def finish(self) -> None:
+        loaded = self._loaded
+        loaded.partial = self._settle_partial()
+        loaded.messages, repairs = check(message for _, message in self._entries)
+        places = {id(message): place for place, message in enumerate(loaded.messages)}
+        loaded.starts = [(seq, places[id(m)]) for seq, m in self._entries if m["role"] == "user" and id(m) in places]
+        loaded.in_flight = list(self._intents.values())
+        if loaded.in_flight:
+            names = ", ".join(str(intent.get("name")) for intent in loaded.in_flight)
+            loaded.notices.append(f"hypercode ended while this was going on: {names}. What it did is not known.")
+            repairs = [repair for repair in repairs if not repair.startswith("answered a call")]
+        if repairs:
+            loaded.notices.append(f"Repaired the conversation: {'; '.join(dict.fromkeys(repairs))}.")
+        if loaded.partial.strip():
+            loaded.notices.append("The last answer was cut off; what had arrived of it is kept.")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _usable(message: Any, role: str) -> bool:
+    """Whether it is a message that can be sent."""
+    if not isinstance(message, dict) or message.get("role") != role:
+        return False
+    content = message.get("content")
+    if isinstance(content, list):
+        if not all(isinstance(part, dict) for part in content):
+            return False
+    elif not isinstance(content, str) and not (content is None and role == "assistant"):
+        return False
+    if role == "tool":
+        return isinstance(message.get("tool_call_id"), str)
+    calls = message.get("tool_calls")
+    return calls is None or (isinstance(calls, list) and all(map(_is_call, _objects(calls))) and len(calls) > 0)
+
+
+def _objects(values: list[Any]) -> Iterable[dict[str, Any]]:
+    return (value if isinstance(value, dict) else {} for value in values)
+
+
+def _is_call(call: dict[str, Any]) -> bool:
+    function = call.get("function")
+    if not isinstance(call.get("id"), str) or not isinstance(function, dict):
+        return False
+    return isinstance(function.get("name"), str) and isinstance(function.get("arguments"), str)

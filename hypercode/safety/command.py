@@ -1,0 +1,325 @@
+"""The gate for shell commands: a line of shell, read as text, gets one of the four decisions.
+
+The line is split into the simple commands it would run; each must be allowed by itself and the strictest decides.  The
+gate asks well, it does not contain: that is the sandbox's work.  It is pure: nothing is run, opened or looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+from hypercode.safety.command_breakers import View, breaker, redirect_breaker
+from hypercode.safety.command_danger import NETWORK
+from hypercode.safety.command_flags import Reading, check
+from hypercode.safety.command_git import check_git
+from hypercode.safety.command_line import Item, Line
+from hypercode.safety.command_paths import inside, project_secret, resolve, secret
+from hypercode.safety.command_script import Simple, crude
+from hypercode.safety.command_unwrap import SHELLS, base, interprets
+from hypercode.safety.command_words import Form, Piece, Word, forms
+from hypercode.safety.decision import Decision, strictest
+from hypercode.safety.rules import Rule
+
+__all__ = ["Part", "Verdict", "as_json", "classify"]
+
+_FILES = {"diff", "cat", "head", "tail", "wc", "grep", "comm", "cmp", "join", "paste", "nl", "uniq", "cut", "sort"}
+_VERBED = {
+    "git", "npm", "pnpm", "yarn", "bun", "npx", "cargo", "go", "docker", "podman", "kubectl", "make", "uv", "poetry", "pip", "pip3", "gh",
+    "dotnet", "mvn", "gradle", "bundle", "rails", "composer", "brew", "apt", "apt-get", "hatch", "nox", "tox", "just", "terraform",
+}  # fmt: skip
+_WHOLE = {
+    "rm", "mv", "cp", "ln", "dd", "chmod", "chown", "kill", "pkill", "killall", "env", "xargs", "find", "fd", "tee", "truncate", "exec", "eval",
+    "source", ".", "command", "builtin", "timeout", "nohup", "nice", "time", "watch", "parallel", "tar", "rsync", "trap", "export", "alias",
+}  # fmt: skip
+_HARMLESS = (
+    "HOME",
+    "PWD",
+    "OLDPWD",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TERM",
+    "PATH",
+    "HOSTNAME",
+    "UID",
+    "RANDOM",
+    "SECONDS",
+    "LINENO",
+    "?",
+    "#",
+    "$",
+    "!",
+)
+"""Variables that may be shown; the first two have known values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One simple command of the line, its decision, and why, in words."""
+
+    command: str
+    decision: Decision
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The decision on a whole line; `grant` is the narrowest allow rule that would let it pass, if there is one."""
+
+    decision: Decision
+    parts: tuple[Part, ...]
+    grant: str | None
+
+
+def classify(
+    command: str, *, workspace: Path, home: Path, allow: Sequence[Rule] = (), deny: Sequence[Rule] = ()
+) -> Verdict:
+    """Decide on a shell line that would start in `workspace` (absolute, as is `home`).  Never raises."""
+    gate = _Gate(str(workspace), str(home), tuple(allow), tuple(deny))
+    parts = gate.parts(command)
+    decision = strictest(p.decision for p in parts)
+    grant = None
+    if decision is Decision.ASK:
+        offers = {g for g in gate.offers if g}
+        rule = Rule(offers.pop()) if len(offers) == 1 else None
+        again = _Gate(str(workspace), str(home), (*allow, rule), tuple(deny)).parts(command) if rule else parts
+        grant = str(rule) if rule and strictest(p.decision for p in again) is Decision.AUTO else None
+    return Verdict(decision, tuple(parts), grant)
+
+
+def as_json(verdict: Verdict) -> dict[str, object]:
+    """The verdict as plain data: `{decision, parts: [{command, decision, rule}], grant}`."""
+    parts = [{"command": p.command, "decision": p.decision.value, "rule": p.rule} for p in verdict.parts]
+    return {"decision": verdict.decision.value, "parts": parts, "grant": verdict.grant}
+
+
+class _Gate:
+    """One line, judged."""
+
+    def __init__(self, workspace: str, home: str, allow: tuple[Rule, ...], deny: tuple[Rule, ...]) -> None:
+        self.workspace, self.home, self.allow, self.deny = workspace, home, allow, deny
+        self.offers: list[tuple[str, ...] | None] = []
+
+    def parts(self, command: str) -> list[Part]:
+        """Every part of the line, then what is wrong with the line as a whole."""
+        found = _odd_characters(command)
+        line = Line(command, self.workspace, self.home)
+        parts = [p for item in line.items if (p := self.judge(line, item))]
+        recovered = [Item(s, line.start, {}) for s in crude(command)] if found and not line.script.problems else []
+        parts += [p for item in recovered if (p := self.judge(line, item))]
+        parts += [Part(command, Decision.ASK, reason) for reason in [*line.script.problems, *found]]
+        if whole := line.breaker():
+            parts.append(Part(command, Decision.ALWAYS_ASK, whole))
+        if any(p.decision is Decision.ASK and p.command is command for p in parts):
+            self.offers.append(None)
+        return parts
+
+    def judge(self, line: Line, item: Item) -> Part | None:
+        """The decision on one simple command; None for recovered text that holds nothing forbidden."""
+        simple = item.simple
+        reading = None if simple.recovered or simple.construct else self.reads(item)
+        views = line.views(item)
+        if isinstance(reading, Reading) and simple.words and simple.words[0].raw not in ("time", "timeout"):
+            views = views[:1]
+        for rule in self.deny:
+            if any(_forbids(rule, v) for v in views) or (_unknowable(views, simple) and rule.mentioned(line.command)):
+                return Part(simple.text, Decision.DENY, f"deny rule: {rule}")
+        if why := self.breaks(line, item, views, reading):
+            return Part(simple.text, Decision.ALWAYS_ASK, why)
+        if self.deny and _unknowable(views, simple):
+            return Part(simple.text, Decision.ALWAYS_ASK, "what it runs is unknown, and deny rules are set")
+        if simple.recovered:
+            return None
+        if isinstance(reading, Reading):
+            return Part(simple.text, Decision.AUTO, reading.rule)
+        tokens = _tokens(simple) if all(inside(f, self.workspace) for f in item.folders) else None
+        rule_ = next((r for r in self.allow if tokens and r.matches(tokens)), None)
+        if rule_:
+            return Part(simple.text, Decision.AUTO, f"allow rule: {rule_}")
+        self.offers.append(narrowest(tokens) if tokens else None)
+        return Part(simple.text, Decision.ASK, reading or simple.construct or "not understood")
+
+    def breaks(self, line: Line, item: Item, views: list[View], reading: Reading | str | None) -> str:
+        """The circuit breaker that holds for any command in it."""
+        why = redirect_breaker(item.simple, item.folders, self.workspace, self.home, item.values)
+        for at, view in enumerate(views):
+            known = reading if at == 0 and isinstance(reading, Reading) else None
+            why = why or breaker(replace(view, reading=known))
+        names = [n for n, _ in item.simple.assigns] + [w.raw.split("=", 1)[0] for w in item.simple.words[1:]]
+        own = any(re.fullmatch(r"(?:HYPERCODE|OPENROUTER)_\w+", n) for n in names)
+        return why or ("changes the program's own settings" if own and not isinstance(reading, Reading) else "")
+
+    def reads(self, item: Item) -> Reading | str:
+        """What a command reads if it is a plain reader inside the workspace; otherwise why it must ask."""
+        simple = item.simple
+        if simple.assigns:
+            return "sets a variable"
+        if why := self.redirects(item):
+            return why
+        if not simple.words:
+            return Reading("read-only: input redirect")
+        words = list(simple.words)
+        while words and words[0].plain and words[0].raw == "time":
+            words = words[2:] if len(words) > 1 and words[1].raw == "-p" else words[1:]
+        if len(words) > 2 and words[0].raw == "timeout" and re.fullmatch(r"\d+(?:\.\d+)?[smh]?", words[1].raw):
+            words = words[2:]
+        if not words:
+            return "nothing to time"
+        if not words[0].plain or not re.fullmatch(r"[A-Za-z0-9_.:+-]+|\[\[?", words[0].raw):
+            return "an unusual way to name a command"
+        name = words[0].raw
+        words[1:] = [shown(w, name) for w in words[1:]]
+        looped = sorted({v for w in words for v in w.variables} & set(item.values) - {"HOME", "PWD"})
+        choices = [sorted(item.values[v]) for v in looped]
+        reading: Reading | str = "not on the list of readers"
+        for at, pick in enumerate(product(*choices)):
+            values = {**item.values, **{v: frozenset({t}) for v, t in zip(looped, pick, strict=True)}}
+            reading = self.reads_one(item, name, [f for w in words[1:] for f in forms(w, values, self.home)])
+            if not isinstance(reading, Reading) or at > 64:
+                return reading if isinstance(reading, str) else "too many values"
+        return reading
+
+    def reads_one(self, item: Item, name: str, args: list[Form]) -> Reading | str:
+        at_root = item.folders == {self.workspace}
+        if name == "cd":
+            return (
+                Reading("changes the folder", here=False)
+                if len(args) < 2 and all(a.sure and not a.glob for a in args)
+                else "cd to an unknown place"
+            )
+        reading = (
+            check_git(args, at_root)
+            if name == "git" and not (args and args[0].text == "--version")
+            else check(name, args)
+        )
+        if isinstance(reading, str):
+            return reading
+        for text in [*reading.content, *reading.names]:
+            for path in resolve(text, item.folders):
+                if not inside(path, self.workspace):
+                    return f"reads outside the workspace: {path}"
+                if text in reading.content and (project_secret(path) or secret(path, self.workspace, self.home)):
+                    return f"may show secrets: {text}"
+        if reading.here and not all(inside(f, self.workspace) for f in item.folders):
+            return "looks outside the workspace"
+        return reading
+
+    def redirects(self, item: Item) -> str:
+        for redirect in item.simple.redirects:
+            target = redirect.target
+            if redirect.op in (">&", "<&") and target is not None and re.fullmatch(r"\d+-?|-", target.raw):
+                continue
+            if redirect.op in (">&-", "<&-") and target is None:
+                continue
+            if (
+                target is not None
+                and target.raw == "/dev/null"
+                and redirect.op in (">", ">>", "&>", "&>>", ">&", "<", ">|")
+            ):
+                continue
+            if redirect.op != "<" or target is None or not target.static:
+                return f"redirect: {redirect.op} {target.raw if target else ''}".rstrip()
+            for form in forms(target, item.values, self.home):
+                for path in resolve(form.text, item.folders):
+                    if form.glob or not inside(path, self.workspace) or project_secret(path):
+                        return f"reads outside the workspace or secrets: {path}"
+        for word in item.simple.stdin:
+            if word.odd or word.holes or word.variables - set(_HARMLESS):
+                return "a here-document with expansions"
+        return ""
+
+
+def shown(word: Word, name: str) -> Word:
+    """The word with what may safely stay unknown filled in: harmless variables and read-only output in shown text,
+    `<(…)` where a file is expected.  The commands inside are judged by themselves."""
+    return replace(word, pieces=tuple(_filled(p, name) for p in word.pieces))
+
+
+def _filled(piece: Piece, name: str) -> Piece:
+    text = name in ("echo", "printf", "basename", "dirname")
+    harmless = piece.kind == "var" and piece.text in _HARMLESS and piece.text not in ("HOME", "PWD") and not piece.alt
+    output = piece.kind == "hole" and piece.text == "command_substitution"
+    sum_ = (
+        piece.kind == "hole"
+        and piece.text == "arithmetic_expansion"
+        and re.fullmatch(r"\$\(\([\d\s+*/%()<>=&|^~-]*\)\)", piece.alt)
+    )
+    file = (
+        piece.kind == "hole" and piece.text == "process_substitution" and piece.alt.startswith("<(") and name in _FILES
+    )
+    return Piece("lit", "x", True) if (text and (harmless or output)) or sum_ or file else piece
+
+
+def narrowest(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    """The shortest sensible rule for a command: up to its verb, or all of it where the program can do anything."""
+    name = base(tokens[0])
+    if name in _VERBED:
+        verbs = [i for i, t in enumerate(tokens[1:4], 1) if not t.startswith("-")]
+        longer = len(verbs) > 1 and tokens[verbs[0]] in ("run", "compose", "exec", "config", "remote", "stash")
+        return tokens[: verbs[longer] + 1] if verbs and verbs[0] == 1 else tokens
+    if name in SHELLS or interprets(name) or name in NETWORK or name in _WHOLE or "/" in tokens[0]:
+        return tokens
+    return tokens[:1]
+
+
+def _tokens(simple: Simple) -> tuple[str, ...] | None:
+    """The words an allow rule is compared with; None where anything else stands around them."""
+    bare = not (simple.assigns or simple.stdin or simple.construct or simple.recovered)
+    quiet = all(
+        r.target is None
+        or (r.op in (">&", "<&") and re.fullmatch(r"\d+-?|-", r.target.raw))
+        or (">" in r.op and r.target.raw == "/dev/null")
+        for r in simple.redirects
+    )
+    if (
+        not bare
+        or not quiet
+        or not simple.words
+        or not simple.words[0].plain
+        or not all(w.static for w in simple.words)
+    ):
+        return None
+    if simple.words[0].raw == "[" or any(c in simple.words[0].raw for c in "*?[]{}~"):
+        return None
+    return tuple("".join(p.text for p in w.pieces) for w in simple.words)
+
+
+def _forbids(rule: Rule, view: View) -> bool:
+    head = view.simple.words[0] if view.simple.words else None
+    glob = bool(re.search(r"[*?\[\x00]", view.name)) or (head is not None and not head.static)
+    texts = [a.text for a in view.args]
+    if rule.forbids(view.name, texts, glob=glob):
+        return True
+    return interprets(view.name) and any(re.search(r"[\s(\"'`{;]", t) and rule.mentioned(t) for t in texts)
+
+
+def _unknowable(views: list[View], simple: Simple) -> bool:
+    """What would run cannot be told from the text."""
+    if simple.words and (not simple.words[0].static or simple.words[0].odd):
+        return True
+    if any(
+        v.name in SHELLS and v.simple.piped and not [a for a in v.args if not a.text.startswith("-")] for v in views
+    ):
+        return True
+    runs = [
+        v
+        for v in views
+        if v.name in SHELLS or v.name in ("eval", "source", ".", "xargs", "env", "command", "exec", "builtin")
+    ]
+    return any(not w.static for v in runs for w in v.simple.words) or bool(simple.construct and simple.recovered)
+
+
+def _odd_characters(command: str) -> list[str]:
+    found = []
+    bare = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", "", command, flags=re.S)
+    if not bare.isascii():
+        found.append("a character outside ASCII, outside quotes")
+    strange = sorted({f"U+{ord(c):04X}" for c in command if not c.isprintable() and c not in "\n\t"})
+    if strange:
+        found.append("control or invisible characters: " + ", ".join(strange[:8]))
+    return found

@@ -1,0 +1,173 @@
+"""git: which calls only look, which lose work, publish over others' work, or plant code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hypercode.safety.command_flags import Reading, Refused, arguments
+from hypercode.safety.command_table import GIT
+from hypercode.safety.command_words import Form
+
+__all__ = ["check_git", "git_breaker", "git_verb"]
+
+_QUIET = {"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "--icase-pathspecs"}
+_VALUED = {
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--exec-path",
+    "--super-prefix",
+    "--config-env",
+    "--attr-source",
+}
+_LISTS = {"branch": {"list", "l", "contains", "no-contains", "merged", "no-merged", "points-at"}, "tag": {"list", "l"}}
+_LISTS["tag"] |= _LISTS["branch"]
+_READS = {
+    "stash": {"list": 0, "show": 9},
+    "reflog": {"show": 9},
+    "remote": {"get-url": 2},
+    "worktree": {"list": 0},
+    "submodule": {"status": 9},
+    "notes": {"list": 1, "show": 1},
+}
+_HARMLESS_KEYS = re.compile(
+    r"user\.(name|email)|color\..*|pull\.(rebase|ff)|push\.(default|autosetupremote)|init\.defaultbranch|branch\..*\.(merge|remote|rebase)"
+    r"|core\.(autocrlf|eol|filemode|ignorecase|quotepath|longpaths|safecrlf|whitespace)|merge\.(conflictstyle|ff)|diff\.(algorithm|renames|colormoved)"
+    r"|rerere\.enabled|fetch\.prune|rebase\.(autostash|autosquash)|commit\.gpgsign|advice\..*|column\..*|log\.date|help\.autocorrect"
+)
+_CONFIG_READS = {"get", "list", "get-all", "get-regexp", "get-urlmatch", "get-color", "l"}
+
+
+def git_verb(args: Sequence[Form]) -> tuple[list[Form], str, list[Form]]:
+    """The options before git's verb, the verb, and what follows it."""
+    at = 0
+    while at < len(args) and args[at].text.startswith("-"):
+        at += 2 if args[at].text in _VALUED else 1
+    return list(args[:at]), args[at].text if at < len(args) else "", list(args[at + 1 :])
+
+
+def check_git(args: Sequence[Form], at_root: bool) -> Reading | str:
+    """What a git call reads, or why it must ask.  `at_root`: the shell stands in the workspace's own folder.
+
+    Another folder asks: a repository planted there runs its own programs on the first `git status`.
+    """
+    before, verb, rest = git_verb(args)
+    odd = [f.text for f in before if f.text not in _QUIET]
+    if odd and odd != ["-C", "."]:
+        return f"option before the verb: git {odd[0]}" if verb else "not on the list of readers"
+    spec = GIT.get(verb)
+    if spec is None:
+        return f"not on the list of readers: git {verb}".rstrip()
+    if not at_root:
+        return "git in another folder may belong to another repository"
+    try:
+        out = arguments(f"git {verb}", spec, _after_verb(verb, rest))
+    except Refused as reason:
+        return str(reason)
+    out.content = [c for c in out.content if not c.startswith("-")]
+    return out
+
+
+def _after_verb(verb: str, rest: list[Form]) -> list[Form]:
+    """The arguments to hold against the table.  Raises Refused where an operand makes the verb write."""
+    operands = [f.text for f in rest if not f.text.startswith("-")]
+    flags = {f.text.lstrip("-").split("=", 1)[0] for f in rest if f.text.startswith("-")}
+    if verb in ("branch", "tag"):
+        if operands and not (flags & _LISTS[verb]):
+            raise Refused(f"changes the repository: git {verb}")
+    elif verb in ("stash", "worktree", "submodule", "notes", "reflog", "remote"):
+        reads = _READS[verb]
+        first = operands[0] if operands else ""
+        bare_reads = verb in ("remote", "reflog", "submodule") or (verb == "notes" and not flags)
+        if not operands and not bare_reads:
+            raise Refused(f"changes the repository: git {verb}")
+        shows = verb == "reflog" and first not in ("expire", "delete", "exists", "drop", "write")
+        if operands and not shows and (first not in reads or len(operands) - 1 > reads[first]):
+            raise Refused(f"changes the repository or uses the network: git {verb} {first}")
+        return [f for f in rest if f.text != first or shows]
+    elif verb == "config":
+        reading = (
+            (len(operands) == 1 and not flags) or flags & {"get", "get-all", "get-regexp"} or operands[:1] == ["get"]
+        )
+        if not reading or re.search(
+            r"extraheader|secret|token|passw|helper|insteadof", " ".join(operands), re.IGNORECASE
+        ):
+            raise Refused("git config that may write or show secrets")
+    return rest
+
+
+def git_breaker(args: Sequence[Form]) -> str:
+    """Why a git call asks every time: lost work, rewritten published history, planted code.  Empty if it need not."""
+    _, verb, rest = git_verb(args)
+    texts = [f.shortest for f in rest]
+    flags = [t for t in texts if t.startswith("-")]
+    letters = {c for t in flags if not t.startswith("--") for c in t[1:]}
+    operands = [t for t in texts if not t.startswith("-")]
+    if any("ext::" in f.text or "fd::" in f.text for f in args):
+        return "a git transport that runs a command"
+
+    def has(*longs: str) -> bool:
+        """Git takes every unambiguous beginning of a long option."""
+        return any(long.startswith(t.split("=", 1)[0]) for t in flags for long in longs if len(t) > 3) or any(
+            t in longs for t in flags
+        )
+
+    lost = {
+        "reset": has("--hard", "--merge", "--keep"),
+        "clean": ("f" in letters or has("--force")) and not ("n" in letters or has("--dry-run")),
+        "checkout": "--" in texts
+        or bool(letters & {"f", "B", "p"})
+        or has("--force", "--ours", "--theirs", "--pathspec-from-file", "--patch")
+        or any(t in (".", "./", ":/", "*") or t.startswith((":", "./", "../", "*")) for t in operands)
+        or any(re.search(r"\.[A-Za-z]{1,5}$", t) for t in operands)
+        or len(operands) > 1 + 2 * ("b" in letters),
+        "restore": not (has("--staged") or "S" in letters) or has("--worktree") or "W" in letters,
+        "stash": operands[:1] in (["clear"], ["drop"]),
+        "branch": bool(letters & {"D", "M", "C", "f"})
+        or (bool(letters & {"d", "m"}) and has("--force"))
+        or has("--force"),
+        "switch": bool(letters & {"f", "C"}) or has("--force", "--discard-changes", "--force-create"),
+        "rm": "f" in letters or has("--force") or ("r" in letters and not has("--cached")),
+        "worktree": operands[:1] == ["remove"] and ("f" in letters or has("--force")),
+        "reflog": operands[:1] in (["expire"], ["delete"], ["drop"]),
+        "gc": has("--prune", "--aggressive"),
+        "prune": True,
+        "update-ref": True,
+        "filter-branch": True,
+        "filter-repo": True,
+        "read-tree": has("--reset") or "u" in letters,
+        "checkout-index": "f" in letters or has("--force"),
+        "submodule": operands[:1] == ["deinit"] and ("f" in letters or has("--force", "--all")),
+        "tag": bool(letters & {"d", "f"}) or has("--delete", "--force"),
+        "notes": operands[:1] in (["remove"], ["prune"]),
+        "replace": True,
+        "update-index": False,
+    }
+    if lost.get(verb):
+        return f"may lose work: git {verb}"
+    if verb == "push" and (
+        letters & {"f", "d"}
+        or has("--force", "--force-with-lease", "--force-if-includes", "--mirror", "--delete", "--prune")
+        or any(t.startswith(("+", ":")) for t in operands)
+    ):
+        return "rewrites or deletes published history: git push"
+    if verb == "credential" or (verb.startswith("credential-")):
+        return "shows stored passwords: git credential"
+    return _config(texts, flags, operands) if verb == "config" else ""
+
+
+def _config(texts: list[str], flags: list[str], operands: list[str]) -> str:
+    if any(t.lstrip("-").split("=", 1)[0] in _CONFIG_READS for t in flags) or operands[:1] in (["get"], ["list"]):
+        return ""
+    operands = operands[1:] if operands[:1] in (["set"], ["unset"]) else operands
+    if not flags and len(operands) < 2 and texts[:1] not in (["unset"], ["edit"], ["set"]):
+        return ""
+    wide = any(
+        t.startswith(("--gl", "--sy", "--wo", "--file", "--edit", "--ren", "--rem")) or t in ("-f", "-e") for t in flags
+    )
+    if not wide and operands and _HARMLESS_KEYS.fullmatch(operands[0].casefold()):
+        return ""
+    return "changes git's settings, which can name programs to run: git config"

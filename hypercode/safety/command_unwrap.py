@@ -1,0 +1,140 @@
+"""Commands inside commands: what `env`, `sudo`, `sh -c`, `find -exec`, an interpreter's one-liner and the like would run.
+
+Generous on purpose: every tail of a wrapper's words counts as a command, every word of it with a blank as a script.
+The result is only held against deny rules and circuit breakers; a wrapper itself never runs unasked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from hypercode.safety.command_words import Form
+
+__all__ = ["SHELLS", "base", "interprets", "literals", "runs_any_tail", "scripts", "tails"]
+
+SHELLS = {
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "ash",
+    "fish",
+    "csh",
+    "tcsh",
+    "rbash",
+    "yash",
+    "elvish",
+    "nu",
+    "pwsh",
+}
+_INTERPRETER = re.compile(
+    r"(?:python|pypy|perl|ruby|node|nodejs|php|lua|luajit|tclsh|guile|Rscript|julia|deno|bun|osascript|irb|ipython|erl|elixir|swift"
+    r"|groovy|scala|jshell|awk|gawk|mawk|nawk|sed|gsed|ed|ex|vi|vim|nvim|emacs|expect|sqlite3|psql|mysql|gdb|lldb|bc|m4|make|gmake|ts-node|tsx)(?:[\d.]+)?"
+)
+_WRAPPERS = {
+    "env", "command", "builtin", "exec", "nohup", "time", "timeout", "gtimeout", "nice", "ionice", "chrt", "stdbuf", "setsid",
+    "xargs", "gxargs", "parallel", "watch", "strace", "ltrace", "flock", "busybox", "toybox", "unbuffer", "taskset", "numactl",
+    "systemd-run", "sudo", "doas", "su", "pkexec", "runuser", "chroot", "unshare", "nsenter", "setpriv", "coproc", "ssh",
+    "npx", "bunx", "uvx", "pipx", "script", "perf", "valgrind", "rlwrap", "fakeroot", "faketime", "proxychains", "proxychains4",
+    "torsocks", "torify", "tsocks", "caffeinate", "chronic", "ifne", "entr", "hyperfine", "tmux", "screen", "dbus-run-session",
+    "xvfb-run", "prlimit", "firejail", "bwrap", "cgexec", "choom", "cpulimit", "trap",
+    "alias", "eval", "source", ".", "at", "batch",
+    "sudoedit", "gosu", "su-exec", "dumb-init", "tini", "systemd-inhibit", "ts", "pee", "vipe", "run-parts", "start-stop-daemon",
+    "daemonize", "rsh", "mosh", "eatmydata", "linux32", "linux64", "setarch", "i386", "x86_64", "ld.so", "then", "do", "else", "if",
+    "while", "until", "elif", "!", "{", "cmd", "doit", "apptainer", "singularity", "lxc-attach", "machinectl", "complete", "compgen",
+    "mapfile", "readarray", "bind", "ld-linux-x86-64.so.2", "sshpass", "setfacl", "annotate-output", "nixos-shell", "nix-shell",
+    "find", "gfind", "fd", "fdfind", "rg", "man", "tar", "gtar", "rsync", "scp", "sftp", "zip", "sort", "split", "less", "more",
+}  # fmt: skip
+_RUNNERS = {
+    "npm", "pnpm", "yarn", "bun", "uv", "poetry", "pipenv", "pdm", "rye", "hatch", "conda", "mamba", "micromamba", "bundle",
+    "docker", "podman", "nerdctl", "kubectl", "oc", "docker-compose", "direnv", "nix", "pyenv", "rbenv", "nodenv", "mise", "asdf",
+    "rustup", "cargo", "go", "gh", "op", "doppler", "aws-vault", "chamber", "vagrant", "tox", "nox", "lerna", "nx", "dotenv", "guix",
+}  # fmt: skip
+_RUN_VERBS = {"exec", "run", "x", "dlx", "compose", "shell", "develop", "ssh", "create", "env", "explore"}
+_GIT_RUNS = re.compile(
+    r"bisect|rebase|submodule|filter-branch|difftool|mergetool|for-each-repo|-c|--config-env.*|--upload-pack.*|--receive-pack.*|--exec.*|-O.*|--open-files.*|--ext.*"
+)
+_LITERAL = re.compile(r"\"((?:\\.|[^\"\\])*)\"|'((?:\\.|[^'\\])*)'|`([^`]*)`", re.S)
+
+
+def interprets(name: str) -> bool:
+    """Whether a program of this name reads a language of its own that can run commands."""
+    return bool(_INTERPRETER.fullmatch(name))
+
+
+def base(name: str) -> str:
+    """The program's name without its folder."""
+    return name.rsplit("/", 1)[-1]
+
+
+def _runs(words: Sequence[Form]) -> bool:
+    name, texts = base(words[0].text), [a.text for a in words[1:]]
+    if name in _WRAPPERS or name in SHELLS or re.search(r"[*?\[\x00]", words[0].text):
+        return True  # a name that is not known beforehand may be a wrapper's
+    if name in _RUNNERS:
+        return any(t in _RUN_VERBS for t in texts)
+    return name == "git" and any(_GIT_RUNS.fullmatch(t) for t in texts)
+
+
+def runs_any_tail(words: Sequence[Form]) -> bool:
+    """Whether `tails` answers with every tail of the words."""
+    name = base(words[0].text)
+    return name not in ("git", "find", "gfind") and "-m" not in [w.text for w in words[:3]] and _runs(words)
+
+
+def tails(words: Sequence[Form]) -> Iterator[list[Form]]:
+    """The commands that a wrapper's remaining words may be."""
+    name, args = base(words[0].text), list(words[1:])
+    if name == "git":
+        yield from _git_alias(args)
+    if re.fullmatch(r"python[\d.]*|pypy[\d.]*", name) and "-m" in [a.text for a in args]:
+        yield args[[a.text for a in args].index("-m") + 1 :]
+    elif not _runs(words):
+        return
+    starts = range(len(args))
+    if name in ("find", "gfind"):
+        starts = [i + 1 for i, a in enumerate(args) if a.text in ("-exec", "-execdir", "-ok", "-okdir")]
+    elif name == "git":
+        starts = [
+            i + 1 for i, a in enumerate(args) if a.text in ("run", "foreach", "-x", "--exec", "--extcmd", "--recursive")
+        ]
+    for start in starts:
+        end = next(
+            (i for i in range(start, len(args)) if name.endswith("find") and args[i].text in (";", "+")), len(args)
+        )
+        yield args[start:end]
+
+
+def _git_alias(args: list[Form]) -> Iterator[list[Form]]:
+    for at, arg in enumerate(args):
+        match = re.fullmatch(r"(?:-c)?alias\.([\w-]+)=(.*)", arg.text, re.S)
+        if match and not match[2].startswith("!"):
+            use = next((i for i in range(at + 1, len(args)) if args[i].text == match[1]), len(args))
+            yield [Form("git"), *(Form(t) for t in match[2].split()), *args[use + 1 :]]
+
+
+def scripts(words: Sequence[Form], covered: bool = False) -> Iterator[str]:
+    """Texts among the words that a shell, somewhere down the line, would read as commands.
+
+    `covered`: the words were looked at before, as a tail of another wrapper's.
+    """
+    name, args = base(words[0].text), list(words[1:])
+    if name == "eval" or (name in ("ssh", "watch", "su", "trap", "then") and len(args) > 1):
+        yield " ".join(a.text for a in args)
+    if covered or not _runs(words):
+        return
+    for arg in args:
+        text = re.sub(r"^(?:--?[\w-]+=|-[A-Za-z](?=\S))", "", arg.text)
+        for candidate in dict.fromkeys(
+            [arg.text, text, text.rsplit("=", 1)[-1], re.sub(r"^.*?=!?", "", text, flags=re.S)]
+        ):
+            if re.search(r"[\s;&|`(]", candidate.strip()):
+                yield candidate.removeprefix("!")
+
+
+def literals(code: str) -> list[str]:
+    """The string literals of a piece of program text."""
+    return [re.sub(r"\\(.)", r"\1", a or b or c, flags=re.S) for a, b, c in _LITERAL.findall(code)]

@@ -1,0 +1,336 @@
+"""One word of a shell command: what its quoting, braces, tilde and variables can make of it.
+
+The syntax tree says where a word begins and where it holds nested commands; what the characters between mean is
+decided here, a second time and on its own.  Where the two readings disagree the word is `odd`, and an odd word never
+runs unasked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise, product
+
+__all__ = ["Form", "Hole", "Piece", "Word", "decode", "forms", "secret_name"]
+
+UNKNOWN = "\0"  # stands in a form for text nobody can know before the command runs
+_LIMIT = 256  # forms of one word; more is not looked at, the word is then not sure
+
+_NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
+_RUN, _RUN_DOUBLE = re.compile(r"[^\\'\"$` \t\n;&|()<>]+"), re.compile(r"[^\\\"$`]+")
+_EXPANSION = re.compile(r"\$\{([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:(:?[-=?+])(.*))?\}", re.DOTALL)
+_TOLD = re.compile(
+    r"(?:\$\(|`)\s*(?:(?:echo|printf)\s+([^\s`()$'\"]+|'[^']*'|\"[^\"$`\\]*\")|pwd|git rev-parse --show-toplevel)\s*[)`]"
+)
+_NAME_IN = re.compile(r"\$\{[!#]?([A-Za-z_]\w*)")
+_SECRET = re.compile(
+    r"api_?key|(?:^|_)keys?$|token|secret|passw|passphrase|credential|private_?key|access_?key|(?:^|_)pat$|(?:^|_)auth(?:$|_)",
+    re.IGNORECASE,
+)
+_ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+_ANSI_CODE = re.compile(r"x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A stretch of a word, in characters from its start, that the syntax tree reports as an expansion."""
+
+    start: int
+    end: int
+    kind: str  # the node's type
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of a word: `lit` text, a `var` by name (`alt`: the default in it), or a `hole` of that kind."""
+
+    kind: str
+    text: str
+    quoted: bool
+    alt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as written and its pieces; `odd` if the two readings of it differ."""
+
+    raw: str
+    pieces: tuple[Piece, ...]
+    odd: bool = False
+
+    @property
+    def holes(self) -> frozenset[str]:
+        """The kinds of expansion in it other than plain variables."""
+        return frozenset(p.text for p in self.pieces if p.kind == "hole")
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables it names."""
+        plain = {p.text for p in self.pieces if p.kind == "var"}
+        return frozenset(plain | {m for p in self.pieces if p.kind == "hole" for m in _NAME_IN.findall(p.alt)})
+
+    @property
+    def static(self) -> bool:
+        """Nothing in it depends on anything but the text (globs and the tilde may)."""
+        return not self.odd and all(p.kind == "lit" for p in self.pieces)
+
+    @property
+    def plain(self) -> bool:
+        """Written without any quoting or escape."""
+        return self.static and not re.search(r"[\\'\"$`]", self.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One text a word can become; `text` holds NUL where it is unknown, `glob` if file names replace it."""
+
+    text: str
+    glob: bool = False
+    sure: bool = True
+
+    @property
+    def shortest(self) -> str:
+        """The text if everything unknown is empty."""
+        return self.text.replace(UNKNOWN, "")
+
+
+def secret_name(name: str) -> bool:
+    """Whether a variable of this name usually holds a key or a password."""
+    return bool(_SECRET.search(name))
+
+
+def decode(raw: str, holes: Sequence[Hole] = ()) -> Word:
+    """Read one word as the shell does: quoting, escapes, variables; `holes` are skipped as they are."""
+    return _Reader(raw, {h.start: h for h in holes}).read()
+
+
+class _Reader:
+    def __init__(self, raw: str, holes: Mapping[int, Hole]) -> None:
+        self.raw, self.holes = raw, holes
+        self.pieces: list[Piece] = []
+        self.odd = False
+        self.at = 0
+        self.double = False
+
+    def add(self, kind: str, text: str, quoted: bool, alt: str = "") -> None:
+        self.pieces.append(Piece(kind, text, quoted, alt))
+
+    def read(self) -> Word:
+        while self.at < len(self.raw):
+            hole = self.holes.get(self.at)
+            if hole:
+                self.hole(hole)
+            elif self.raw[self.at] == "$":
+                self.dollar()
+            elif self.raw[self.at] == "\\":
+                self.escape()
+            else:
+                self.character()
+        return Word(self.raw, tuple(self.merged()), self.odd or self.double)
+
+    def merged(self) -> Iterator[Piece]:
+        for (kind, quoted), group in groupby(self.pieces, key=lambda p: (p.kind, p.quoted)):
+            if kind == "lit":
+                yield Piece("lit", "".join(p.text for p in group), quoted)
+            else:
+                yield from group
+
+    def hole(self, hole: Hole) -> None:
+        text = self.raw[hole.start : hole.end]
+        self.at = hole.end
+        match = _EXPANSION.fullmatch(text) if hole.kind == "expansion" else None
+        if match and not re.search(r"[$`(]", match[3] or ""):
+            self.add("var", match[1], self.double, match[3] or "")
+        else:
+            self.odd = self.odd or (hole.kind == "expansion" and "`" in text)
+            self.add("hole", hole.kind, self.double, text)
+
+    def dollar(self) -> None:
+        rest = self.raw[self.at + 1 :]
+        name = _NAME.match(rest)
+        if rest[:1] == "'" and not self.double:
+            self.ansi()
+        elif rest[:1] == '"' and not self.double:
+            self.at += 1
+        elif name:
+            self.add("var", name[0], self.double)
+            self.at += 1 + len(name[0])
+        elif rest[:1] in ("(", "{", "["):
+            self.unknown()
+        else:
+            self.add("lit", "$", True)
+            self.at += 1
+
+    def unknown(self) -> None:
+        self.odd = True
+        self.add("hole", "unknown", self.double, self.raw[self.at :])
+        self.at = len(self.raw)
+
+    def ansi(self) -> None:
+        end, text = self.at + 2, ""
+        while end < len(self.raw) and self.raw[end] != "'":
+            if self.raw[end] != "\\":
+                text += self.raw[end]
+                end += 1
+                continue
+            code = _ANSI_CODE.match(self.raw, end + 1)
+            if code:
+                number = int(code[1] or code[2] or code[3], 16) if code.lastindex != 4 else int(code[4], 8)
+                text += chr(number) if 0 < number < 0x110000 else UNKNOWN
+                end = code.end()
+            else:
+                follows = self.raw[end + 1 : end + 2]
+                self.odd = self.odd or follows == "c"
+                text += _ANSI.get(follows, follows)
+                end += 2
+        self.odd = self.odd or end >= len(self.raw)
+        self.add("lit", text, True)
+        self.at = end + 1
+
+    def escape(self) -> None:
+        follows = self.raw[self.at + 1 : self.at + 2]
+        self.at += 2
+        if not follows:
+            self.odd = True
+        elif follows != "\n":
+            kept = self.double and follows not in '$`"\\'
+            self.add("lit", ("\\" if kept else "") + follows, True)
+
+    def character(self) -> None:
+        char = self.raw[self.at]
+        if char == '"':
+            self.double = not self.double
+            self.add("lit", "", True)
+        elif char == "'" and not self.double:
+            end = self.raw.find("'", self.at + 1)
+            self.odd = self.odd or end < 0
+            end = end if end >= 0 else len(self.raw)
+            self.add("lit", self.raw[self.at + 1 : end], True)
+            self.at = end
+        elif char == "`":
+            self.unknown()
+            return
+        else:
+            run = (_RUN_DOUBLE if self.double else _RUN).match(self.raw, self.at, self.stop())
+            self.odd = self.odd or (not self.double and not run)
+            self.add("lit", run[0] if run else char, self.double)
+            self.at = run.end() if run else self.at + 1
+            return
+        self.at += 1
+
+    def stop(self) -> int:
+        return min((start for start in self.holes if start > self.at), default=len(self.raw))
+
+
+def forms(word: Word, values: Mapping[str, frozenset[str]], home: str) -> list[Form]:
+    """Every text the word can become, in order: braces, tilde, the known `values` of variables, splitting.
+
+    An unknown variable leaves a NUL; a known one gives a form per value.  Globs stay as they are, with a mark; the
+    glob characters of quoted text are escaped by a bracket, so a form is always a valid pattern.
+    """
+    out: list[Form] = []
+    for units in _braces(tuple(_units(word))):
+        choices = [_texts(p, values) for p in _tilde(units, home)]
+        for pick in product(*choices):
+            out.extend(_split(pick, word.odd))
+            if len(out) > _LIMIT:
+                return [*out[:_LIMIT], Form(UNKNOWN, True, False)]
+    return out
+
+
+def _units(word: Word) -> Iterator[Piece]:
+    for piece in word.pieces:
+        if piece.kind == "lit" and not piece.quoted and re.search(r"[{~]", piece.text):
+            yield from (Piece("lit", c, False) for c in piece.text)
+        else:
+            yield piece
+
+
+def _braces(units: tuple[Piece, ...], depth: int = 0) -> list[tuple[Piece, ...]]:
+    opened = [i for i, u in enumerate(units) if _bare(u, "{")][:_LIMIT]
+    for start in opened if depth < 8 else ():
+        level, cuts = 0, [start]
+        for i in range(start, len(units)):
+            level += _bare(units[i], "{") - _bare(units[i], "}")
+            if level == 1 and _bare(units[i], ","):
+                cuts.append(i)
+            if level == 0:
+                cuts.append(i)
+                break
+        if level:
+            continue
+        inner = [units[a + 1 : b] for a, b in pairwise(cuts)]
+        inner = inner if len(inner) > 1 else _sequence(inner[0])
+        if inner:
+            tails = _braces(units[cuts[-1] + 1 :], depth + 1)
+            heads = [units[:start] + h for part in inner for h in _braces(part, depth + 1)]
+            return [h + t for h in heads for t in tails][: _LIMIT + 1]
+    return [units]
+
+
+def _bare(unit: Piece, char: str) -> bool:
+    return unit.kind == "lit" and not unit.quoted and unit.text == char
+
+
+def _sequence(units: tuple[Piece, ...]) -> list[tuple[Piece, ...]]:
+    text = "".join(u.text if u.kind == "lit" else UNKNOWN for u in units)
+    match = re.fullmatch(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.-?\d+)?", text)
+    if not match:
+        return []
+    first, last = match[1], match[2]
+    if first.lstrip("-").isdigit() and last.lstrip("-").isdigit():
+        low, high = sorted((int(first), int(last)))
+        return [(Piece("lit", str(n), False),) for n in range(low, min(high, low + _LIMIT) + 1)]
+    low, high = sorted((ord(first[0]), ord(last[0])))
+    return [(Piece("lit", chr(n), False),) for n in range(low, high + 1)]
+
+
+def _tilde(units: tuple[Piece, ...], home: str) -> tuple[Piece, ...]:
+    start = max((i + 1 for i, u in enumerate(units) if _bare(u, "=") or _bare(u, ":")), default=0)
+    for at in {0, start}:
+        if at < len(units) and _bare(units[at], "~"):
+            follows = units[at + 1] if at + 1 < len(units) else None
+            if follows is None or _bare(follows, "/"):
+                return (*units[:at], Piece("lit", home, True), *units[at + 1 :])
+            if _bare(follows, "+"):
+                return (*units[:at], Piece("lit", ".", True), *units[at + 2 :])
+            return (*units[:at], Piece("lit", "/home/", True), *units[at + 1 :])
+    return units
+
+
+def _texts(piece: Piece, values: Mapping[str, frozenset[str]]) -> list[tuple[str, bool, bool]]:
+    """(text, may hold active globs and blanks, known) for each value of a piece."""
+    told = _TOLD.fullmatch(piece.alt) if piece.kind == "hole" and piece.text == "command_substitution" else None
+    if told:  # what it prints is plain, yet it stays a command that runs
+        home = next(iter(values.get("HOME", ())), "~")
+        printed = [f.text for f in forms(decode(told[1]), values, home)] if told[1] else sorted(values.get("PWD", ()))
+        return [(t, not piece.quoted, False) for t in printed]
+    if piece.kind == "lit":
+        return [(piece.text, not piece.quoted, True)]
+    known = values.get(piece.text) if piece.kind == "var" else None
+    if known is None:
+        texts = [(UNKNOWN, not piece.quoted, False)]
+    else:
+        texts = [(v, not piece.quoted, UNKNOWN not in v) for v in sorted(known)]
+    return texts + ([(piece.alt, not piece.quoted, False)] if piece.alt and piece.kind == "var" else [])
+
+
+def _split(pick: tuple[tuple[str, bool, bool], ...], odd: bool) -> list[Form]:
+    sure = not odd and all(known for _, _, known in pick)
+    fields, glob, active_text = [""], False, ""
+    for text, active, _ in pick:
+        active_text += text if active else "\x01"
+        if active and (" " in text or "\n" in text or "\t" in text):
+            first, *rest = re.split(r"[ \t\n]+", text)
+            fields[-1] += first
+            fields.extend(rest)
+            sure = False
+        else:
+            fields[-1] += text if active else re.sub(r"([*?[])", r"[\1]", text) if _globs(pick) else text
+    glob = bool(re.search(r"[*?]|\[.*\]", active_text, re.DOTALL))
+    return [Form(f, glob, sure) for f in fields if f or len(fields) == 1]
+
+
+def _globs(pick: tuple[tuple[str, bool, bool], ...]) -> bool:
+    return bool(re.search(r"[*?\[]", "".join(t for t, active, _ in pick if active)))

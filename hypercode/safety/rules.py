@@ -1,0 +1,138 @@
+"""Rules a person gives for shell commands: the first words of one simple command, nothing more.
+
+`git log` covers `git log --oneline -3`; it does not cover `git logout`, `git log > file`, `FOO=1 git log` or
+`git log $(…)`.  As an allow rule it is compared word by word.  As a deny rule it is compared generously: by the
+program's base name, past options that stand before a verb, and with flags in any order or spelling.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+__all__ = ["Rule", "parse_rule"]
+
+_SYNTAX = re.compile(r"[;&|()<>`$\n\r]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_LONG = {"r": "--recursive", "R": "--recursive", "f": "--force", "d": "--delete", "D": "--delete", "q": "--quiet"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The first words of a simple command."""
+
+    tokens: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return shlex.join(self.tokens)
+
+    def matches(self, tokens: Sequence[str]) -> bool:
+        """Whether a command of these words begins with exactly the words of the rule."""
+        return tuple(tokens[: len(self.tokens)]) == self.tokens
+
+    def forbids(self, name: str, arguments: Sequence[str], *, glob: bool = False) -> bool:
+        """Whether this, as a deny rule, covers a program (with `glob`: a pattern of file names) and its arguments."""
+        head, *rest = self.tokens
+        name = name.replace("\0", "*") if glob else name
+        seen, wanted = _base(name), _base(head)
+        if not seen or not (seen == wanted or (glob and _may_name(seen, wanted))):
+            joined = seen.split("-", 1)  # git-push, as it lies in git's own folder
+            if len(joined) == 1 or joined[0] != wanted:
+                return False
+            arguments = [joined[1], *arguments]
+        flags = [t for t in rest if t.startswith("-")]
+        return _follows([t for t in rest if not t.startswith("-")], arguments) and all(
+            _has_flag(f, arguments) for f in flags
+        )
+
+    def mentioned(self, text: str) -> bool:
+        """Whether the words of the rule stand in a text in this order: for commands that cannot be known beforehand."""
+        bare = re.sub(r"\\\n|['\"\\]", "", text)
+        at = 0
+        for token in [_base(self.tokens[0]), *self.tokens[1:]]:
+            found = re.compile(rf"(?<![\w.-]){re.escape(token)}(?![\w-])", re.IGNORECASE).search(bare, at)
+            if not found:
+                return False
+            at = found.end()
+        return True
+
+
+def parse_rule(text: str) -> Rule:
+    """A rule from its text, such as `git log` or `npm run "build all"`.
+
+    Raises ValueError, with a text for the person, for anything that is not a plain list of words.
+    """
+    if not text.strip():
+        raise ValueError("empty rule: write the first words of a command, such as 'git log'")
+    if not text.isprintable():
+        raise ValueError(f"rule {text!r} holds line breaks or invisible characters")
+    if _SYNTAX.search(text):
+        raise ValueError(f"rule {text!r} holds shell syntax; a rule is the first words of one simple command")
+    try:
+        tokens = tuple(shlex.split(text))
+    except ValueError:
+        raise ValueError(f"rule {text!r} has a quote that is not closed") from None
+    if not tokens or not tokens[0]:
+        raise ValueError(f"rule {text!r} names no program")
+    if tokens[0] == "*" or tokens[-1] == "*" or tokens[-1].endswith(":*"):
+        raise ValueError(f"rule {text!r}: leave the * out, a rule covers everything that begins with its words")
+    if _ASSIGNMENT.match(tokens[0]):
+        raise ValueError(f"rule {text!r} begins with an assignment; commands with those always ask")
+    return Rule(tokens)
+
+
+def _base(name: str) -> str:
+    return name.rstrip("/").rsplit("/", 1)[-1].casefold()
+
+
+def _may_name(pattern: str, name: str) -> bool:
+    return fnmatchcase(name, pattern)
+
+
+def _follows(wanted: Sequence[str], arguments: Sequence[str]) -> bool:
+    """The words stand first among the arguments; options, and what may be their values, are passed over."""
+    if not wanted:
+        return True
+    reached = {0}
+    after_option = False
+    for argument in arguments:
+        done = {at + 1 for at in reached if at < len(wanted) and _same(wanted[at], argument)}
+        option = argument.startswith(("-", "+")) or "=" in argument
+        reached = done | (reached if option or after_option else set())
+        if len(wanted) in done:
+            return True
+        if not reached:
+            return False
+        after_option = argument.startswith(("-", "+"))
+    return len(wanted) in reached
+
+
+def _same(wanted: str, argument: str) -> bool:
+    return (
+        argument == wanted
+        or argument == "\0"
+        or ("\0" in argument and fnmatchcase(wanted, argument.replace("\0", "*")))
+    )
+
+
+def _has_flag(flag: str, arguments: Sequence[str]) -> bool:
+    if flag.startswith("--"):
+        name = flag.split("=", 1)[0]
+        short = {letter for letter, long in _LONG.items() if long == name}
+        return any(
+            a == flag
+            or (a.startswith("--") and len(a) > 3 and flag.startswith(a.split("=", 1)[0]))
+            or a.split("=", 1)[0] == name
+            for a in arguments
+        ) or any(_cluster(a) & short for a in arguments)
+    letters = set(flag[1:])
+    given = set().union(*(_cluster(a) for a in arguments)) if arguments else set()
+    given |= {k for k, long in _LONG.items() for a in arguments if len(a) > 3 and long.startswith(a)}
+    return flag in arguments or letters <= given
+
+
+def _cluster(argument: str) -> set[str]:
+    return set(argument[1:]) if argument.startswith("-") and not argument.startswith("--") else set()

@@ -1,0 +1,193 @@
+"""The box in which commands run.
+
+On Linux bubblewrap with a seccomp filter: everything readable but secrets, writable only the workspace and a private
+temporary folder, no network, no terminal, no process but its own; version control and settings that run by themselves are
+read-only, and such names that appear are put away and reported.  Without bubblewrap there is no box; then every command
+asks.  On macOS a sandbox-exec profile adds what it can, but it is untested and does not count as a box.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from hypercode.safety import sandbox_macos, seccomp
+from hypercode.safety.sandbox_bwrap import find_bwrap, mounts, options, with_limits
+from hypercode.safety.sandbox_policy import HOOK_PLACES, Policy, git_folders, protected, redirects
+from hypercode.safety.sandbox_watch import Watch, recover
+
+__all__ = ["Box", "Entered", "Kind", "Policy", "Profile"]
+
+Kind = Literal["bubblewrap", "sandbox-exec", "none"]
+Profile = Literal["workspace", "git"]
+"""`git` lets a command that a person approved write the repository's own folder, hooks and configuration excepted."""
+
+_PROBE_SECONDS = 5.0
+_AF_INET, _AF_INET6, _AF_NETLINK = 2, 10, 16
+OWN_NETWORK: tuple[int, ...] = ()
+"""Address families a command may use while its only network is a loopback of its own."""
+HOST_NETWORK = (_AF_INET, _AF_INET6, _AF_NETLINK)
+"""And with a person's yes to the network; never the sockets in the file system, behind which docker and key agents sit."""
+
+
+@dataclass(slots=True)
+class Entered:
+    """One command in the box: what to run and with which descriptors; `reports` is filled when it has ended.
+
+    `contained` says that the end of the process is the end of everything it started.
+    """
+
+    argv: list[str]
+    pass_fds: tuple[int, ...] = ()
+    contained: bool = False
+    reports: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What commands run in.  `why` says in words why it is not the full one; `recovered` what a crash had left behind."""
+
+    kind: Kind
+    policy: Policy
+    why: str = ""
+    program: str = ""
+    recovered: tuple[str, ...] = ()
+
+    @classmethod
+    def none(cls, policy: Policy, why: str) -> Box:
+        """No box."""
+        return cls("none", policy, why)
+
+    @classmethod
+    def probe(cls, policy: Policy, environment: Mapping[str, str]) -> Box:
+        """The best box there is, found out by running `true` in it; takes some 20 ms, at most 5 s.
+
+        `environment` is what commands get.
+        """
+        policy.temp.mkdir(parents=True, exist_ok=True, mode=0o700)
+        recovered = tuple(recover(policy.quarantine))
+        if sys.platform == "darwin":
+            return _macos(policy, environment, recovered)
+        if platform.machine() not in seccomp.MACHINES:
+            return cls("none", policy, f"There is no filter for {platform.machine()} machines.", "", recovered)
+        program = find_bwrap(environment.get("PATH", os.defpath), policy)
+        if program is None:
+            return cls("none", policy, "Install bubblewrap (0.8 or newer) for one.", "", recovered)
+        box = cls("bubblewrap", policy, "", program, recovered)
+        why = box._failure(environment)
+        return box if why is None else cls("none", policy, why, "", recovered)
+
+    @property
+    def full(self) -> bool:
+        """Whether it holds well enough for commands to run in it unasked."""
+        return self.kind == "bubblewrap"
+
+    def describe(self) -> str:
+        """One line for a person."""
+        if self.kind == "bubblewrap":
+            folders = (
+                "this folder" if len(self.policy.roots) == 1 else f"this folder and {len(self.policy.roots) - 1} more"
+            )
+            return f"Sandbox: bubblewrap — writes: {folders}; network: off; secrets hidden"
+        if self.kind == "sandbox-exec":
+            return "Sandbox: sandbox-exec (untested) — every command asks."
+        return f"Sandbox: none — every command asks. {self.why}".rstrip()
+
+    def wrap(self, argv: Sequence[str], profile: Profile = "workspace", *, network: bool = False) -> Entered:
+        """The command as it runs in the box; the descriptors belong to the caller.  `enter` does it all."""
+        if self.kind == "sandbox-exec":
+            text = sandbox_macos.profile(self.policy, git=profile == "git", network=network)
+            return Entered([self.program, "-p", text, *argv])
+        if self.kind == "none":
+            return Entered(list(argv))
+        words = options(network) + mounts(self.policy, git=profile == "git", network=network)
+        filter_ = _memory_file(seccomp.program(platform.machine(), HOST_NETWORK if network else OWN_NETWORK))
+        command = [self.program, *words, "--seccomp", str(filter_), "--", *with_limits(list(argv))]
+        return Entered(command, (filter_,), contained=True)
+
+    @contextmanager
+    def enter(self, argv: Sequence[str], profile: Profile = "workspace", *, network: bool = False) -> Iterator[Entered]:
+        """A command in the box; on the way out the workspace is looked over and `reports` filled.  Raises OSError."""
+        if not self.full:
+            yield self.wrap(argv, profile, network=network)
+            return
+        watch = self._watch(profile)
+        watch.start()
+        entered = Entered([])
+        try:
+            entered = self.wrap(argv, profile, network=network)
+            yield entered
+        finally:
+            for descriptor in entered.pass_fds:
+                os.close(descriptor)
+            entered.reports += watch.finish()
+
+    def _watch(self, profile: Profile) -> Watch:
+        watch = Watch(self.policy.quarantine)
+        gits = git_folders(self.policy.workspace) if profile == "git" else []
+        for path in protected(self.policy):
+            is_git = path.name == ".git"
+            watch.add(path, text=is_git and path.is_file(), repository=is_git and profile == "git")
+        for git in gits:
+            for place in (git / name for name in HOOK_PLACES):
+                watch.add(place)
+            for place in redirects(git):
+                watch.add(place, text=True)
+        return watch
+
+    def _failure(self, environment: Mapping[str, str]) -> str | None:
+        """Why the box does not work; None if it does."""
+        try:
+            entered = self.wrap(["/bin/sh", "-c", "true"])
+            try:
+                done = subprocess.run(
+                    entered.argv,
+                    env=environment,
+                    pass_fds=entered.pass_fds,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=_PROBE_SECONDS,
+                    check=False,
+                )
+            finally:
+                for descriptor in entered.pass_fds:
+                    os.close(descriptor)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"bubblewrap could not be run: {error}."
+        return None if done.returncode == 0 else _explained(done.stderr.decode("utf-8", "replace").strip())
+
+
+def _explained(message: str) -> str:
+    last = message.splitlines()[-1] if message else "no reason given"
+    if "nknown option" in message:
+        return "bubblewrap is too old; 0.8 or newer is needed."
+    blocked = ("uid map" in message or "namespace" in message) and "ermi" in message
+    if blocked and Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
+        return (
+            f"AppArmor does not let bubblewrap make namespaces ({last}). The distribution has a profile that allows just "
+            "this program: on Ubuntu install apparmor-profiles and enable bwrap-userns-restrict."
+        )
+    if blocked:
+        return f"This system does not let bubblewrap make namespaces ({last})."
+    return f"bubblewrap failed: {last}."
+
+
+def _macos(policy: Policy, environment: Mapping[str, str], recovered: tuple[str, ...]) -> Box:
+    box = Box("sandbox-exec", policy, "sandbox-exec is untested.", sandbox_macos.PROGRAM, recovered)
+    why = box._failure(environment)
+    return box if why is None else Box("none", policy, why.replace("bubblewrap", "sandbox-exec"), "", recovered)
+
+
+def _memory_file(content: bytes) -> int:
+    """A descriptor from which the content can be read once."""
+    descriptor = os.memfd_create("filter", os.MFD_CLOEXEC)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

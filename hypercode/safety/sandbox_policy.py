@@ -1,0 +1,241 @@
+"""What a boxed command may touch: the lists, and what of them exists on this machine.
+
+Nothing here depends on the kind of box.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from hypercode.safety.path_rules import HOME_SECRETS
+
+__all__ = ["HOOK_PLACES", "Policy", "git_folders", "harmless_git", "protected", "redirects", "secret_places"]
+
+_PROTECTED = (
+    *(
+        ".hypercode",
+        ".vscode",
+        ".idea",
+        ".fleet",
+        ".zed",
+        ".cursor",
+        ".windsurf",
+        ".claude",
+        ".codex",
+        ".gemini",
+        ".kiro",
+    ),
+    *(
+        ".roo",
+        ".continue",
+        ".devcontainer",
+        ".devcontainer.json",
+        ".husky",
+        ".githooks",
+        ".mcp.json",
+        ".envrc",
+        ".direnv",
+    ),
+    *(".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".vimrc", ".dir-locals.el", ".gdbinit", ".lldbinit", ".mise.toml"),
+    *("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".cursorrules", ".windsurfrules"),
+)
+"""In a workspace: what editors, shells and assistants obey without being asked."""
+
+_HOME_PROTECTED = (
+    *(
+        ".bashrc",
+        ".bash_profile",
+        ".bash_login",
+        ".bash_logout",
+        ".bash_aliases",
+        ".profile",
+        ".zshrc",
+        ".zshenv",
+        ".zprofile",
+    ),
+    *(".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xinitrc", ".xprofile", ".xsession"),
+    *(
+        ".pam_environment",
+        ".config",
+        ".local/bin",
+        ".local/share/systemd",
+        ".local/share/applications",
+        ".gitconfig",
+        ".vim",
+    ),
+    *(".emacs", ".emacs.d", ".screenrc", ".tmux.conf", ".condarc", ".pip", ".wgetrc", ".curlrc", ".rhosts", ".forward"),
+    *("Library/LaunchAgents", "Library/Preferences"),
+)
+"""In a home folder, where it is (part of) the workspace: what runs at the next log-in."""
+
+_MORE_SECRETS = (("etc", "shadow"), ("etc", "gshadow"), ("etc", "sudoers.d"), ("var", "spool", "cron"))
+
+HOOK_PLACES = ("hooks", "config", "config.worktree", "info/attributes")
+"""In a git folder: what git runs, or takes the names of programs from."""
+
+_NESTED_DEPTH, _NESTED_MOST, _LOOKED_AT = 3, 10, 2_000
+_NOT_ENTERED = {"node_modules", ".venv", "venv", "target", "dist", "build", "__pycache__", ".tox", ".cache"}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The folders of a session; kept with their links followed.
+
+    `roots` are writable, the workspace first; `temp` is the session's own temporary folder; `own` (configuration, state,
+    cache of the program) is hidden except what is `readable` (kept outputs, skills); `quarantine` takes what must not stay.
+    """
+
+    roots: tuple[Path, ...]
+    home: Path
+    temp: Path
+    quarantine: Path
+    own: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("home", "temp", "quarantine"):
+            object.__setattr__(self, name, _real(getattr(self, name)))
+        for name in ("roots", "own", "readable"):
+            object.__setattr__(self, name, tuple(dict.fromkeys(map(_real, getattr(self, name)))))
+
+    @property
+    def workspace(self) -> Path:
+        """The folder commands run in."""
+        return self.roots[0]
+
+    def inside(self, path: Path) -> bool:
+        """Whether a path lies in one of the writable folders."""
+        return any(path.is_relative_to(root) for root in self.roots)
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def protected(policy: Policy) -> list[Path]:
+    """What must stay as it is or stay away, whether it exists or not."""
+    paths = [root / name for root in policy.roots for name in (".git", *_PROTECTED)]
+    paths += [git for root in policy.roots for git in _nested(root)]
+    if policy.inside(policy.home):
+        paths += [policy.home / name for name in _HOME_PROTECTED]
+    return list(dict.fromkeys(paths))
+
+
+def _nested(root: Path) -> list[Path]:
+    """Repositories below a folder, the nearest ones: submodules, checkouts side by side."""
+    found: list[Path] = []
+    level, looked_at = [root], 0
+    for _ in range(_NESTED_DEPTH):
+        below: list[Path] = []
+        for folder in level:
+            for name in _folders(folder):
+                looked_at += 1
+                if os.path.lexists(folder / name / ".git"):
+                    found.append(folder / name / ".git")
+                below.append(folder / name)
+            if looked_at > _LOOKED_AT or len(found) >= _NESTED_MOST:
+                return found[:_NESTED_MOST]
+        level = below
+    return found
+
+
+def _folders(folder: Path) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [e.name for e in entries if e.is_dir(follow_symlinks=False) and e.name not in _NOT_ENTERED]
+    except OSError:
+        return
+    yield from sorted(name for name in names if not name.startswith(".git"))
+
+
+def secret_places(policy: Policy) -> list[Path]:
+    """Files and folders that no command may read, as far as they exist, links followed."""
+    found = [*_matching(policy.home, HOME_SECRETS), *_matching(Path("/"), _MORE_SECRETS), *policy.own]
+    kept = [path for path in set(map(_real, found)) if _open_to_us(path) and not _holds_root(path, policy)]
+    return sorted(path for path in kept if not any(other != path and path.is_relative_to(other) for other in kept))
+
+
+def _open_to_us(path: Path) -> bool:
+    """What this process cannot read a command cannot read either."""
+    return os.access(path, os.R_OK) or (os.path.isdir(path) and os.access(path, os.X_OK))
+
+
+def _holds_root(path: Path, policy: Policy) -> bool:
+    return any(root.is_relative_to(path) for root in policy.roots)
+
+
+def _matching(folder: Path, rows: Iterable[Sequence[str]]) -> list[Path]:
+    """What of the rows exists below a folder; names are compared without regard to case, `@` stands for a blank."""
+    first: dict[str, list[Sequence[str]]] = {}
+    for row in rows:
+        first.setdefault(row[0].replace("@", " "), []).append(row[1:])
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    found: list[Path] = []
+    for name in names:
+        folded = name.casefold()
+        for word, rests in first.items():
+            if folded == word or ("*" in word and fnmatchcase(folded, word)):
+                found += [folder / name] if () in map(tuple, rests) else _matching(folder / name, rests)
+    return found
+
+
+def git_folders(workspace: Path) -> list[Path]:
+    """The git folder of the repository that holds the workspace and, for a linked work tree, the common folder; real paths."""
+    for folder in (workspace, *workspace.parents):
+        git = folder / ".git"
+        if git.is_dir():
+            return _with_common(git)
+        if git.is_file():
+            pointer = git.read_bytes()[:4096].decode("utf-8", "surrogateescape")
+            target = folder / pointer.removeprefix("gitdir:").strip()
+            return _with_common(target) if pointer.startswith("gitdir:") and target.is_dir() else []
+    return []
+
+
+def _with_common(git: Path) -> list[Path]:
+    folders = [_real(git)]
+    try:
+        common = git / (git / "commondir").read_bytes()[:4096].decode("utf-8", "surrogateescape").strip()
+    except OSError:
+        return folders
+    return [*folders, _real(common)] if common.is_dir() else folders
+
+
+def harmless_git(git: Path) -> bool:
+    """Whether a repository that a command has just made runs nothing: no hooks, and only plain settings."""
+    try:
+        hooks = (
+            [name for name in os.listdir(git / "hooks") if not name.endswith(".sample")]
+            if (git / "hooks").is_dir()
+            else []
+        )
+        text = (git / "config").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    lines = [line.strip() for line in text.splitlines()]
+    plain = all(_PLAIN_SETTING.fullmatch(line) for line in lines)
+    return plain and not hooks and not git.is_symlink() and not any(os.path.lexists(path) for path in redirects(git))
+
+
+_PLAIN_SETTING = re.compile(
+    r"""|[#;].*|\[(core|init|extensions|user|(remote|branch)\ "[^"\\]*")\]
+    |(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks)\ =\ \w+
+    |(defaultbranch|objectformat|refstorage|fetch|merge|remote|rebase)\ =\ [\w./:*+-]+
+    |(name|email)\ =\ [^\\"]*
+    |url\ =\ (?!ext::)[^\\"'`$;|&<>]+""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def redirects(git: Path) -> list[Path]:
+    """The files by which a git folder sends git elsewhere, those of its linked work trees included; they may be missing."""
+    trees = sorted((git / "worktrees").glob("*")) if (git / "worktrees").is_dir() else []
+    return [git / "commondir", git / "gitdir", *(tree / name for tree in trees for name in ("commondir", "gitdir"))]

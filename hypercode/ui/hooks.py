@@ -1,0 +1,49 @@
+"""What the screen and whoever drives it say to each other; the same for the full and for the plain screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Answer", "Choice", "Hooks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One possible answer to a question. `key` is one character; with `free_text` a line is asked for as well."""
+
+    key: str
+    label: str
+    free_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The key of the choice taken, and what was typed after it."""
+
+    key: str
+    text: str = ""
+
+
+def _nothing() -> None:
+    return None
+
+
+def _drop(text: str) -> None:
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Hooks:
+    """Called by the screen, in the event loop. They must return at once: start a task for anything that takes time.
+
+    `submit` gets a message, folded pastes already expanded, never empty. `interrupt` is Ctrl-C, typed or sent. `eof` is
+    Ctrl-D on an empty line, or the end of the input. `take_back` gives the last waiting message back, or None.
+    """
+
+    submit: Callable[[str], None] = _drop
+    interrupt: Callable[[], None] = _nothing
+    eof: Callable[[], None] = _nothing
+    cycle_mode: Callable[[], None] = _nothing
+    expand: Callable[[], None] = _nothing
+    take_back: Callable[[], str | None] = _nothing

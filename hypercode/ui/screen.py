@@ -1,0 +1,267 @@
+"""The terminal during the chat: finished lines above, a small live region below, one writer for both.
+
+Everything stays in the normal buffer: what is committed belongs to the terminal's own scrollback and is never touched again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.history import History
+from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
+
+from hypercode.ui.hooks import Answer, Choice, Hooks
+from hypercode.ui.screen_ask import Question
+from hypercode.ui.screen_draft import Draft
+from hypercode.ui.screen_keys import key_bindings
+from hypercode.ui.screen_output import ColorSystem, TerminalOutput
+from hypercode.ui.screen_region import Region
+from hypercode.ui.screen_rows import fragments
+
+__all__ = ["Screen"]
+
+# A person who types when a question appears goes on typing for a moment. This long a pause, and keys are answers.
+_TYPING_PAUSE = 0.6
+# Keys this close behind an Escape belong to a sequence nobody here knows: they are no answers.
+_ESCAPE_BURST = 0.05
+
+
+class Screen:
+    """Owns the terminal from `run` to `exit`. All methods are to be called in the event loop's thread.
+
+    Lines handed over are finished: at most colour codes in them, foreign text already cleaned, wrapped to `columns` where
+    wrapping matters. A completer that is slow belongs into a `ThreadedCompleter`.
+    """
+
+    def __init__(
+        self,
+        hooks: Hooks | None = None,
+        *,
+        prompt: str = "> ",
+        history: History | None = None,
+        completer: Completer | None = None,
+        vi_mode: bool = False,
+        input: Input | None = None,
+        output: TerminalOutput | None = None,
+    ) -> None:
+        self.hooks = hooks or Hooks()
+        self.editing = Draft(history, completer)
+        self._terminal = output or TerminalOutput()
+        self._region = Region(
+            self._terminal, self.editing.buffer, prompt, key_bindings(self), input or create_input(), vi_mode
+        )
+        self._region.key_processor.before_key_press += lambda _: self._note_key()
+        self._turn = asyncio.Lock()
+        self._last_key = self._deaf_until = 0.0
+
+    # ------------------------------------------------------------ running
+
+    async def run(self) -> None:
+        """Draws the region and serves the keys until `exit` is called or the terminal is gone; then restores the terminal."""
+        try:
+            self._region.take_early_lines()
+            with self._signals():
+                await self._region.run_async(set_exception_handler=False, handle_sigint=False)
+        except EOFError:
+            self.hooks.eof()
+        finally:
+            asked = self._region.question
+            if asked is not None and not asked.answer.done():
+                asked.answer.set_exception(EOFError("the screen was closed"))
+            self._region.paint()
+
+    def exit(self) -> None:
+        """Ends `run`. The region disappears, what was committed stays."""
+        if self._region.is_running and not self._region.is_done:
+            self._region.exit()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """In raw mode Ctrl-C is a key; this is for the signal that comes from elsewhere."""
+        loop = asyncio.get_running_loop()
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            loop.add_signal_handler(signal.SIGINT, self.interrupt)
+        except (ValueError, RuntimeError, NotImplementedError):  # not the main thread
+            yield
+            return
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            signal.signal(signal.SIGINT, before)
+
+    # ------------------------------------------------------------ output
+
+    @property
+    def columns(self) -> int:
+        """The terminal's width in cells, as it is now."""
+        return self._terminal.get_size().columns
+
+    @property
+    def rows(self) -> int:
+        """The terminal's height, as it is now."""
+        return self._terminal.get_size().rows
+
+    @property
+    def colors(self) -> ColorSystem | None:
+        """The colours lines may use, by Rich's names; None: no colours."""
+        return self._terminal.colors
+
+    def commit(self, lines: Sequence[str], tail: Sequence[str] | None = None) -> None:
+        """Writes finished lines above the region for good, and changes the live rows in the same frame (None: as they are).
+
+        While another program has the terminal (an editor, the shell after Ctrl-Z) the lines wait.
+        """
+        self._region.commit(lines, tail)
+
+    def set_tail(self, lines: Sequence[str]) -> None:
+        """Shows the last of these rows (at most 12, and 4 less than the terminal has) above the input line, drawn at once."""
+        self._region.set_tail(lines)
+
+    def set_queued(self, lines: Sequence[str]) -> None:
+        """Shows the messages that wait, one row each."""
+        self._region.queued = [fragments(" ".join(line.split("\n"))) for line in lines]
+        self._region.invalidate()
+
+    def set_status(self, line: str) -> None:
+        """Shows the status line."""
+        status = [fragments(" ".join(line.split("\n")))]
+        if status != self._region.status:
+            self._region.status = status
+            self._region.invalidate()
+
+    def redraw(self) -> None:
+        """Draws the region again at the top of the screen; what stood above it is in the scrollback, nothing is cleared."""
+        if self._region.is_running:
+            self._region.redraw_at_top()
+
+    def copy(self, text: str) -> None:
+        """Puts a text into the clipboard, where the terminal allows it (OSC 52)."""
+        code = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
+        self._terminal.write_raw(f"\x1b]52;c;{code}\x07")
+        self._terminal.flush()
+
+    def ring(self) -> None:
+        """Rings the terminal's bell."""
+        self._terminal.write_raw("\a")
+        self._terminal.flush()
+
+    def ready(self) -> None:
+        """The program waits for a message now. Nothing to do: the input line is always there."""
+
+    # ------------------------------------------------------------ input
+
+    @property
+    def draft(self) -> str:
+        """The message being written. Setting it replaces it and puts the cursor at its end."""
+        return self.editing.text
+
+    @draft.setter
+    def draft(self, text: str) -> None:
+        self.editing.text = text
+        self._region.invalidate()
+
+    def clear_draft(self) -> bool:
+        """Empties the input line; returns whether there was anything."""
+        had = bool(self.editing.buffer.text)
+        self.editing.buffer.reset()
+        self._region.invalidate()
+        return had
+
+    def edit_draft(self) -> None:
+        """Opens the person's editor with the message being written."""
+
+        async def edit() -> None:
+            if error := await self.editing.edit():
+                self.commit([error])
+
+        self._region.create_background_task(edit())
+
+    def interrupt(self) -> None:
+        """Ctrl-C, typed or sent. It is not ours while an editor has the terminal."""
+        if not self._region.lent:
+            self.hooks.interrupt()
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def answering(self) -> bool:
+        """Whether the next key answers a question."""
+        return (q := self._region.question) is not None and q.armed and q.chosen is None
+
+    @property
+    def explaining(self) -> bool:
+        """Whether a line of text for the answer is being typed."""
+        return (q := self._region.question) is not None and q.chosen is not None
+
+    async def ask(self, question: Sequence[str], choices: Sequence[Choice]) -> Answer:
+        """Shows a question in place of the input line and returns the answer; the message being written is kept.
+
+        Raises EOFError if the screen is closed meanwhile. Keys typed before the question was there do not answer it: while a
+        message is being written, they go on into it until the typing pauses.
+        """
+        async with self._turn:
+            if not self._region.is_running:
+                raise EOFError("the screen is not running")
+            self._region.read_ahead()
+            self._region.question = asked = Question(question, choices)
+            if self.editing.buffer.text and self._idle() < _TYPING_PAUSE:
+                asked.armed = False
+                self._arm(asked)
+            self._region.focus_message()
+            self._region.paint()
+            try:
+                return await asked.answer
+            finally:
+                self._region.question = None
+                self._region.focus_message()
+                self._region.paint()
+
+    def press(self, key: KeyPress) -> None:
+        """A key while a question is open."""
+        now = asyncio.get_running_loop().time()
+        if key.key == Keys.Escape or now < self._deaf_until:
+            self._deaf_until = now + _ESCAPE_BURST
+        elif self._region.question is not None:
+            self._region.question.press(str(key.key.value if isinstance(key.key, Keys) else key.key))
+            if self.explaining:
+                self._region.layout.focus(self._region.reason)
+
+    def scroll(self, pages: int) -> None:
+        """Moves a long question."""
+        if self._region.question is not None:
+            self._region.question.scroll(pages)
+
+    def explained(self) -> None:
+        """Enter after the text of an answer."""
+        if (asked := self._region.question) is not None and asked.chosen is not None:
+            buffer = self._region.current_buffer
+            asked.resolve(Answer(asked.chosen.key, buffer.text.strip()))
+            buffer.reset()
+
+    def choose_again(self) -> None:
+        """Escape from the text of an answer back to the choices."""
+        if self._region.question is not None:
+            self._region.question.chosen = None
+            self._region.focus_message()
+
+    def _note_key(self) -> None:
+        self._last_key = asyncio.get_running_loop().time()
+
+    def _idle(self) -> float:
+        return asyncio.get_running_loop().time() - self._last_key
+
+    def _arm(self, asked: Question) -> None:
+        if self._idle() >= _TYPING_PAUSE:
+            asked.armed = True
+            self._region.invalidate()
+        elif not asked.answer.done():
+            asyncio.get_running_loop().call_later(_TYPING_PAUSE - self._idle() + 0.01, self._arm, asked)

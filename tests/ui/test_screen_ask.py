@@ -1,0 +1,176 @@
+"""Questions: all of the text can be read, one key answers, nothing typed is lost."""
+
+from __future__ import annotations
+
+import pytest
+from screen_terminal import Terminal, driver
+
+from hypercode.ui.clean import clean
+from hypercode.ui.hooks import Answer, Choice
+from hypercode.ui.screen_ask import Question
+from hypercode.ui.screen_rows import fragments, wrap
+
+CHOICES = [Choice("y", "yes"), Choice("A", "always"), Choice("w", "no, and say why", free_text=True)]
+
+
+def text(rows: list) -> list[str]:  # type: ignore[type-arg]
+    return ["".join(piece[1] for piece in row) for row in rows]
+
+
+async def test_a_long_text_shows_head_and_tail_and_pages_through_all() -> None:
+    question = Question([f"line {i}" for i in range(30)], CHOICES)
+    assert text(question.view(60, 6)) == [
+        "│ line 0",
+        "│ line 1",
+        "│ line 2",
+        "│ ··· 25 of 30 rows not shown, PgDn reads on ···",
+        "│ line 28",
+        "│ line 29",
+    ]
+    seen = set(text(question.view(60, 6)))
+    for _ in range(6):
+        question.scroll(1)
+        seen |= set(text(question.view(60, 6)))
+    assert {f"│ line {i}" for i in range(30)} <= seen
+    for _ in range(9):
+        question.scroll(-1)
+        question.view(60, 6)
+    assert text(question.view(60, 6))[0] == "│ line 0"
+
+
+@pytest.mark.parametrize("height", range(1, 12))
+async def test_every_row_can_be_reached_at_any_height(height: int) -> None:
+    question = Question([f"line {i}" for i in range(10)], CHOICES)
+    seen: set[str] = set()
+    for _ in range(20):
+        rows = text(question.view(40, height))
+        assert len(rows) <= height
+        seen |= set(rows)
+        question.scroll(1)
+    assert {f"│ line {i}" for i in range(10)} <= seen
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [
+        ("ls" + " " * 3000 + "; touch x", "; touch x"),
+        ("ls" + "\n" * 60 + "touch x", "touch x"),
+        ("echo " + "a" * 5000 + "; touch x", "; touch x"),
+    ],
+)
+async def test_the_end_of_a_command_cannot_be_pushed_out_of_sight(command: str, end: str) -> None:
+    rows = text(Question([clean(command, "approval")], CHOICES).view(80, 20))
+    assert end in "".join(row[2:] for row in rows[-2:])
+    assert rows[0].startswith(f"│ {command[:2]}")
+
+
+async def test_text_that_imitates_a_question_has_the_bar_on_every_row() -> None:
+    rows = text(Question(["Allow? [y/N] y\nls " + "x" * 200], CHOICES).view(40, 20))
+    assert [row for row in rows if not row.startswith("│ ")] == []
+
+
+async def test_choices_fit_or_show_their_keys() -> None:
+    question = Question(["?"], CHOICES)
+    assert text(question.choice_rows(80, 4)) == ["y yes  A always  w no, and say why"]
+    assert text(question.choice_rows(18, 4)) == ["y yes  A always", "w no, and say why"]
+    assert text(question.choice_rows(18, 1)) == ["y A w"]
+
+
+async def test_keys_answer() -> None:
+    for key, answer in (("y", Answer("y")), ("Y", Answer("y")), ("A", Answer("A"))):
+        question = Question(["?"], CHOICES)
+        question.press("x")
+        question.press("a")
+        assert not question.answer.done()
+        question.press(key)
+        question.press("A")
+        assert await question.answer == answer
+
+
+def test_wrapping_keeps_every_character_and_its_colour() -> None:
+    line = "\x1b[1mab字cd\x1b[0m\te\x1b[31mf字字g"
+    rows = wrap(line, 4)
+    assert "".join(text(rows)) == "".join(text([fragments(line)]))
+    assert text(rows) == ["ab字", "cd  ", "ef字", "字g"]
+    assert [piece for row in rows for piece in row if "字" in piece[1]] == [
+        ("bold", "ab字"),
+        ("ansired", "f字"),
+        ("ansired", "字g"),
+    ]
+    assert text(wrap("", 4)) == [""]
+
+
+def test_an_answer_by_one_key_and_the_draft_survives() -> None:
+    with Terminal(driver("--rate", "20", "--lines", "2")) as terminal:
+        terminal.ready().send("ask rm -rf build\r")
+        terminal.wait("yes, once")
+        assert terminal.visible == [
+            "│ $ rm -rf build",
+            "y yes, once  s yes, for this session  a always  n no  w no, and say why",
+            "STATUSBAR waiting for you",
+        ]
+        terminal.send("qx\x1b[200~y pasted\x1b[201~s")
+        terminal.wait("[answer s '']")
+        terminal.wait("PROMPT> y pasted")  # what is pasted is no answer, and not lost
+
+
+def test_a_reason_can_be_typed_or_not() -> None:
+    with Terminal(driver()) as terminal:
+        terminal.ready().send("ask\r")
+        terminal.wait("yes, once")
+        terminal.send("w")
+        terminal.wait("no, and say why:")
+        terminal.send("too\x1b")
+        terminal.wait("yes, once")
+        terminal.send("w")
+        terminal.wait("no, and say why: too")
+        terminal.send(" broad\r")
+        terminal.wait("[answer w 'too broad']")
+        terminal.wait(lambda: terminal.visible == ["[answer w 'too broad']", "PROMPT>", "STATUSBAR idle"])
+
+
+def test_what_is_being_typed_when_a_question_appears_is_no_answer() -> None:
+    with Terminal(driver("--lines", "400", "--rate", "200")) as terminal:
+        terminal.ready().send("stream 15\r")
+        terminal.wait("M00")
+        terminal.send("ask\r")  # waits until the stream ends
+        terminal.wait("waiting: ask")
+        typed = ""
+
+        def drafted() -> str:
+            rows = [
+                line.removeprefix("PROMPT> ").strip() for line in terminal.visible if line.startswith(("PROMPT>", " "))
+            ]
+            return "".join(rows)
+
+        while not any(line.startswith("│ $") for line in terminal.visible):
+            typed += "y"
+            terminal.send("y")
+            terminal.wait(lambda: len(drafted()) == len(typed))  # noqa: B023
+        typed += "y"
+        terminal.send("y")
+        terminal.wait("yes, once")  # after a pause, and not answered yet
+        terminal.send("n")
+        terminal.wait("[answer n '']")
+        terminal.wait(lambda: drafted() == typed)
+
+
+def test_an_unknown_escape_sequence_does_not_answer() -> None:
+    with Terminal(driver()) as terminal:
+        terminal.ready().send("ask\r")
+        terminal.wait("yes, once")
+        terminal.send("\x1b[27;5;121~\x1b[99y")
+        while terminal.pump(0.2):
+            pass
+        assert any("yes, once" in line for line in terminal.visible)
+        terminal.send("y")
+        terminal.wait("[answer y '']")
+
+
+def test_ctrl_c_reaches_the_caller_while_a_question_is_open() -> None:
+    with Terminal(driver()) as terminal:
+        terminal.ready().send("ask\r")
+        terminal.wait("yes, once")
+        terminal.send("\x03")
+        terminal.wait("[interrupt]")
+        assert any("yes, once" in line for line in terminal.visible)

@@ -1,0 +1,134 @@
+"""The chat on plain lines: no terminal, TERM=dumb, `--plain`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TextIO
+
+import pytest
+from screen_terminal import Terminal, clean_env, driver
+
+from hypercode.ui.hooks import Answer, Choice, Hooks
+from hypercode.ui.plain import PlainScreen
+
+CHOICES = [Choice("y", "yes"), Choice("n", "no"), Choice("w", "no, and say why", free_text=True)]
+
+
+@dataclass
+class Pipes:
+    keys: TextIO
+    input: TextIO
+    output: TextIO
+    shown: TextIO
+
+    def read(self) -> str:
+        os.set_blocking(self.shown.fileno(), False)
+        try:
+            return os.read(self.shown.fileno(), 65536).decode()
+        except BlockingIOError:
+            return ""
+
+
+@pytest.fixture
+def pipes() -> Iterator[Pipes]:
+    read_in, write_in = os.pipe()
+    read_out, write_out = os.pipe()
+    files = [os.fdopen(write_in, "w"), os.fdopen(read_in), os.fdopen(write_out, "w"), os.fdopen(read_out)]
+    yield Pipes(*files)
+    for file in files:
+        file.close()
+
+
+async def until(holds) -> None:  # type: ignore[no-untyped-def]
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+async def test_lines_in_lines_out(pipes: Pipes) -> None:
+    sent: list[str] = []
+    screen = PlainScreen(Hooks(submit=sent.append), input=pipes.input, output=pipes.output)
+    screen.hooks.eof = screen.exit
+    pipes.keys.write("one\r\n\ntwo\\\nhalf é\nno end")
+    pipes.keys.close()
+    await screen.run()
+    assert sent == ["one", "two\nhalf é", "no end"]
+    screen.commit(["\x1b[1mbold\x1b[0m \x1b[2J\u202ex", "", "\ud83d"])
+    screen.set_tail(["tail"])
+    screen.set_status("status")
+    assert pipes.read() == "bold ␛[2J�x\n\n�\n"
+
+
+async def test_questions(pipes: Pipes) -> None:
+    sent: list[str] = []
+    screen = PlainScreen(Hooks(submit=sent.append), input=pipes.input, output=pipes.output)
+    run = asyncio.create_task(screen.run())
+    pipes.keys.write("maybe\nYES\n")
+    pipes.keys.flush()
+    assert await screen.ask(["rm x\nrm y"], CHOICES) == Answer("y")
+    assert pipes.read() == (
+        "| rm x\n| rm y\n[y] yes  [n] no  [w] no, and say why\n? please answer with one of: y n w\n"
+        "[y] yes  [n] no  [w] no, and say why\n? "
+    )
+    asked = asyncio.create_task(screen.ask(["again"], CHOICES))
+    await until(lambda: "? " in pipes.read())
+    pipes.keys.write("w\n too much \n")
+    pipes.keys.flush()
+    assert await asked == Answer("w", "too much")
+    assert sent == []
+    pipes.keys.close()
+    with pytest.raises(EOFError):
+        await screen.ask(["no more"], CHOICES)
+    screen.exit()
+    await run
+
+
+async def test_leaving_while_a_question_is_open(pipes: Pipes) -> None:
+    screen = PlainScreen(input=pipes.input, output=pipes.output)
+    run = asyncio.create_task(screen.run())
+    asked = asyncio.create_task(screen.ask(["?"], CHOICES))
+    await until(lambda: "?" in pipes.read())
+    screen.exit()
+    await run
+    with pytest.raises(EOFError):
+        await asked
+
+
+def test_a_reader_that_has_gone_away_is_told() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as out, pytest.raises(BrokenPipeError):
+        PlainScreen(output=out, input=sys.__stdin__).commit(["x"])
+
+
+def test_piped_there_is_not_one_escape_code() -> None:
+    command = driver("--plain", "--lines", "5", "--rate", "0")
+    done = subprocess.run(
+        command, input=b"hello\nstream\nquit\n", capture_output=True, env=clean_env(), timeout=60, check=True
+    )
+    assert done.stdout.decode().split("\n")[0] == "you: hello"
+    assert b"\x1b" not in done.stdout + done.stderr
+
+
+def test_on_a_terminal_there_is_a_prompt_and_ctrl_c_and_no_escape_code() -> None:
+    with Terminal(driver("--plain"), env={"TERM": "dumb"}) as terminal:
+        terminal.wait("PROMPT>")
+        terminal.send("hello\n")
+        terminal.wait("you: hello")
+        terminal.send("\x03")
+        terminal.wait("[interrupt]")
+        terminal.send("quit\n")
+        assert terminal.finish() == 0
+        assert b"\x1b" not in terminal.raw
+
+
+def test_importing_it_costs_no_toolkit() -> None:
+    code = (
+        "import sys, hypercode.ui.plain; print([m for m in ('prompt_toolkit', 'rich', 'openai') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,406 @@
+"""Chunks → reply: the kinds that the recorded streams show, and their neighbours."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypercode.errors import ModelError, ModelUnavailable
+from hypercode.events import ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStart
+from hypercode.llm.assemble import Assembler
+from hypercode.llm.calls import repair_arguments
+from hypercode.llm.sse import DAMAGED, DONE, SSEReader
+from hypercode.messages import Reply
+
+CAPTURES = Path(__file__).parents[1] / "cases" / "captures"
+
+
+def delta(fields: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}], **more}
+
+
+def fragment(
+    arguments: object = "", name: str | None = None, ident: str | None = None, index: object = 0
+) -> dict[str, Any]:
+    function = {"arguments": arguments} | ({"name": name} if name is not None else {})
+    return delta({"tool_calls": [{"index": index, "id": ident, "function": function}]})
+
+
+def assemble(items: Iterable[Any], known: Iterable[str] = (), complete: bool = True) -> tuple[Reply, list[Any]]:
+    reply, events = Reply(), []
+    assembler = Assembler(reply, events.append, frozenset(known))
+    for item in items:
+        if item is DAMAGED:
+            assembler.mark_damaged()
+        elif item is DONE:
+            assembler.mark_done()
+        else:
+            assembler.apply(item)
+    assembler.close(complete=complete)
+    return reply, events
+
+
+def calls(*items: Any, known: Iterable[str] = ()) -> list[tuple[str, str, Any]]:
+    reply, _ = assemble(items, known)
+    assert all(c.id for c in reply.calls)
+    assert len({c.id for c in reply.calls}) == len(reply.calls)
+    return [(c.name, c.arguments, c.damaged) for c in reply.calls]
+
+
+def test_announcements() -> None:
+    reply, events = assemble(
+        [
+            delta({"reasoning": "hm"}),
+            delta({"role": "assistant", "content": "a"}),
+            fragment("", "edit_ex", "c1"),
+            fragment("", "isting"),
+            fragment('{"x":'),
+            fragment("1}"),
+            delta({}, "tool_calls", usage={"prompt_tokens": 1, "cost": 0.5}, provider="P", model="m", id="g"),
+        ]
+    )
+    assert events == [
+        ReasoningDelta("hm"),
+        TextDelta("a"),
+        ToolCallStart(0, "edit_ex"),
+        ToolCallStart(0, "edit_existing"),
+        ToolCallDelta(0, '{"x":'),
+        ToolCallDelta(0, "1}"),
+    ]
+    assert (reply.cost, reply.provider, reply.model, reply.generation_id, reply.shown) == (0.5, "P", "m", "g", True)
+
+
+def test_arguments_before_the_name_are_announced_with_it() -> None:
+    _, events = assemble([fragment('{"a"', None, "c"), fragment(":1}", "read")])
+    assert events == [ToolCallStart(0, "read"), ToolCallDelta(0, '{"a"'), ToolCallDelta(0, ":1}")]
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        # calls without ids on one index
+        ([fragment('{"a":1}', "read"), fragment('{"b":1}', "read")], [("read", '{"a":1}', False), ("read", '{"b":1}', False)]),
+        ([fragment('{"a":1}', "read"), fragment('{"b":1}', "grep")], [("read", '{"a":1}', False), ("grep", '{"b":1}', False)]),
+        # the same call once more at the end
+        ([fragment('{"a":1}', "read", "c"), fragment('{"a":1}', "read", "c")], [("read", '{"a": 1}', False)]),
+        ([fragment('{"a":1}', "read"), fragment('{"a":1}', "read")], [("read", '{"a": 1}', False)]),
+        # an index of its own for each fragment
+        ([fragment('{"a"', "read", "c", 0), fragment(":1", None, None, 1), fragment("}", None, None, 2)], [("read", '{"a":1}', False)]),
+        # an index that is text; ids that are numbers
+        ([fragment('{"a"', "read", "c", "0"), fragment(":1}", None, None, "0")], [("read", '{"a":1}', False)]),
+        # the id announces the second call, the name follows
+        (
+            [fragment("{}", "read", "c1", None), delta({"tool_calls": [{"id": "c2"}]}), fragment("", "grep", None, None), fragment("{}", None, None, None)],
+            [("read", "{}", False), ("grep", "{}", False)],
+        ),
+        # name in a prefix, name with a namespace in pieces
+        ([fragment("{}", "functions.read", "c")], [("read", "{}", False)]),
+        ([fragment("", "functions.", "c"), fragment("{}", "read", None)], [("read", "{}", False)]),
+        # the name so far, again and again
+        ([fragment("", "ed", "c"), fragment("", "edit", "c"), fragment("{}", "edit", "c")], [("edit", "{}", False)]),
+        # the fields of the function at the top of the fragment
+        ([delta({"tool_calls": [{"id": "c", "name": "read", "arguments": {"a": 1}}]})], [("read", '{"a": 1}', False)]),
+        ([delta({"tool_calls": {"index": 0, "id": "c", "function": {"name": "read", "arguments": "{}"}}})], [("read", "{}", False)]),
+        ([delta({"function_call": {"name": "read"}}), delta({"function_call": {"arguments": "{}"}})], [("read", "{}", False)]),
+        # a name that never comes is never run; an announcement of nothing is nothing
+        ([fragment("{}", None, "c")], [("unnamed", "{}", True)]),
+        ([delta({"tool_calls": [{"index": 0, "id": "c"}]})], []),
+        # junk
+        ([delta({"tool_calls": [None, 3, "x", []]}), delta({"tool_calls": "x"})], []),
+    ],
+)  # fmt: skip
+def test_calls(items: list[Any], expected: list[Any]) -> None:
+    assert calls(*items, delta({}, "tool_calls")) == expected
+
+
+def test_known_names_tell_two_calls_without_arguments_from_a_name_in_pieces() -> None:
+    pair = [fragment("", "ls"), fragment("", "status")]
+    assert [c[0] for c in calls(*pair, known=["ls", "status"])] == ["ls", "status"]
+    assert [c[0] for c in calls(*pair, known=["lsstatus"])] == ["lsstatus"]
+
+
+@pytest.mark.parametrize(
+    ("items", "damaged"),
+    [
+        ([fragment('{"a":"x', "write", "c"), DAMAGED, fragment('y"}')], [True]),  # parses, and a piece is missing
+        ([fragment("", "write", "c"), DAMAGED, fragment("{}")], [True]),
+        ([fragment('{"a":1}', "write", "c"), DAMAGED], [False]),
+        ([fragment('{"a":1}', "write", "c"), DAMAGED, fragment(" ")], [True]),
+        ([fragment('{"a":1}', "write", "c"), DAMAGED, fragment("{}", "read", "d", 1)], [False, False]),
+        ([DAMAGED, fragment("{}", "read", "c")], [False]),
+        ([DAMAGED, fragment("{}")], [True]),
+        ([fragment("{}", "read", "c"), delta({}, "stop"), DAMAGED], [False]),
+    ],
+)
+def test_a_lost_line_inside_a_call_damages_it(items: list[Any], damaged: list[bool]) -> None:
+    assert [c[2] for c in calls(*items)] == damaged
+
+
+@pytest.mark.parametrize(
+    ("fragments", "parsed"),
+    [
+        ([], {}),
+        ([" "], {}),
+        (['{"a": 1}'], {"a": 1}),
+        (["{}", '{"a":', "1}"], {"a": 1}),
+        (['{"a":1}', "{}"], {"a": 1}),
+        (['{"a":', "1}", '{"a":1}'], {"a": 1}),
+        (['{"a"', '{"a":1', '{"a":1}'], {"a": 1}),
+        (['{"a":1}', '{"a":1,"b":2}'], {"a": 1, "b": 2}),
+        (['"{\\"a\\": 1}"'], {"a": 1}),
+        (["null"], {}),
+        (['```json\n{"a":1}\n```'], {"a": 1}),
+        (['{"a":"x\ty"}'], {"a": "x\ty"}),
+        (['{"a":1}{"a":2}'], None),
+        (["{'a': 1}"], None),
+        (['{"a":1,}'], None),
+        (['{"a":'], None),
+        (["[1]"], None),
+        (["1"], None),
+        (['""'], None),
+        (["{" * 50_000], None),
+    ],
+)
+def test_repairs(fragments: list[str], parsed: Any) -> None:
+    text, value = repair_arguments(fragments)
+    assert value == parsed
+    assert text == "".join(fragments) if value is None else json.loads(text) == value
+
+
+def test_what_parses_is_left_alone() -> None:
+    assert repair_arguments(['{"a":  1}', " "]) == ('{"a":  1} ', {"a": 1})
+
+
+def test_pairs_of_surrogates() -> None:
+    reply, events = assemble(
+        [delta({"content": "a\ud83d"}), delta({"content": "\ude80"}), delta({"content": "b\ud83d"})]
+    )
+    assert events == [TextDelta("a"), TextDelta("🚀"), TextDelta("b"), TextDelta("\ufffd")]
+    assert reply.text == "a🚀b\ufffd"
+    assert calls(fragment('{"a":"\ud83d', "w", "c"), fragment('\ude80"}')) == [("w", '{"a":"🚀"}', False)]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "reasoning", "text"),
+    [
+        (["<think>a</think>\n\nb"], "a", "b"),
+        (["\n<th", "ink>a</", "thi", "nk>", "\n", "b"], "a", "b"),
+        (["<think>a < b</think>b"], "a < b", "b"),
+        (["<thin", "g>"], "", "<thing>"),
+        (["<th"], "", "<th"),
+        (["x <think>a</think>"], "", "x <think>a</think>"),
+        (["<think>", "all of it"], "all of it", "all of it"),
+        (["<think></think>", "b"], "", "b"),
+        ([" ", "b"], "", " b"),
+    ],
+)
+def test_think_tags(pieces: list[str], reasoning: str, text: str) -> None:
+    reply, _ = assemble([delta({"content": p}) for p in pieces] + [delta({}, "stop")])
+    assert (reply.reasoning, reply.text) == (reasoning, text)
+
+
+def test_reasoning_goes_back() -> None:
+    block = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+    reply, events = assemble(
+        [
+            delta({"reasoning_details": [{**block, "text": "a"}]}),
+            delta(
+                {
+                    "reasoning_details": [
+                        {**block, "text": "b"},
+                        {"type": "reasoning.encrypted", "index": 0, "data": "x"},
+                    ]
+                }
+            ),
+            delta({"reasoning_details": [{**block, "signature": "s", "text": None}]}),
+            delta({"reasoning_content": "rc", "extra_content": {"g": {"s": 1}}}),
+            delta(
+                {
+                    "tool_calls": [
+                        {"index": 0, "id": "c", "function": {"name": "r"}, "extra_content": {"google": {"s": "t"}}}
+                    ]
+                }
+            ),
+        ]
+    )
+    assert reply.extra == {
+        "reasoning_details": [
+            {**block, "text": "ab", "signature": "s"},
+            {"type": "reasoning.encrypted", "index": 0, "data": "x"},
+        ],
+        "reasoning_content": "rc",
+        "extra_content": {"g": {"s": 1}},
+    }
+    assert reply.calls[0].extra == {"extra_content": {"google": {"s": "t"}}}
+    assert events[:3] == [ReasoningDelta("a"), ReasoningDelta("b"), ReasoningDelta("rc")]
+
+
+def test_encrypted_blocks_of_different_calls_are_not_merged() -> None:
+    blocks = [{"type": "reasoning.encrypted", "index": 0, "id": i, "data": i} for i in ("t1", "t2")]
+    reply, _ = assemble([delta({"reasoning_details": [b]}) for b in blocks])
+    assert reply.extra["reasoning_details"] == blocks
+
+
+def test_an_unsigned_block_of_a_cut_answer_stays_here() -> None:
+    block = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1", "text": "a"}
+    assert assemble([delta({"reasoning_details": [block]})], complete=False)[0].extra == {}
+
+
+def test_usage() -> None:
+    one, two = {"prompt_tokens": 3, "completion_tokens": 1}, {"prompt_tokens": 3, "completion_tokens": 2, "cost": None}
+    zeros = {"prompt_tokens": 0, "completion_tokens": 0}
+    assert assemble([delta({}, usage=one), delta({}, usage=two), delta({}, usage=zeros)])[0].usage == {
+        **one,
+        "completion_tokens": 2,
+    }
+    assert assemble([delta({}, usage=zeros)])[0].usage == zeros
+    assert assemble([{"choices": [{"usage": one}]}])[0].usage == one
+    assert assemble([delta({}, usage={"cost": float("nan")})])[0].usage == {"cost": None}
+    assert assemble([delta({}, usage="many")])[0].usage is None
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"error": {"message": "boom"}},
+        {"error": "boom"},
+        {"error": ["boom"]},
+        {"error": True},
+        {"error": {"error": {"message": "boom"}}},
+        {"object": "error", "message": "boom"},
+        {"type": "error", "error": {"message": "boom"}},
+        {"message": "boom", "code": 500},
+        {"detail": "boom"},
+        {"choices": [{"index": 0, "delta": {}, "error": {"message": "boom"}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "ERROR"}]},
+        {"choices": [], "error": {"code": "x"}},
+    ],
+)
+def test_errors_wherever_they_hide(chunk: dict[str, Any]) -> None:
+    with pytest.raises(ModelError):
+        assemble([delta({"content": "a"}), chunk])
+
+
+@pytest.mark.parametrize("empty", [None, {}, "", False, [], {"message": None, "code": ""}, 0])
+def test_empty_errors_are_none(empty: object) -> None:
+    assert assemble([delta({"content": "a"}, error=empty), {"error": empty}, delta({}, "stop")])[0].text == "a"
+
+
+def test_a_status_is_no_error() -> None:
+    assert assemble([{"status": "queued", "message": "position 3"}, delta({"content": "a"}, "stop")])[0].text == "a"
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        {},
+        {"choices": None},
+        {"choices": "x"},
+        {"choices": [None, 1, "x"]},
+        {"choices": {"index": 0, "delta": {"content": ""}}},
+        delta(None),
+        delta({"content": 7}),
+        delta({"content": {"type": "text", "text": ""}}),
+        delta({"reasoning": 3, "reasoning_details": [1, None], "refusal": {}, "extra_content": "x"}),
+        {"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": ""}], "usage": 3, "model": 5, "id": 7, "provider": []},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "null"}]},
+    ],
+)
+def test_odd_shapes_are_nothing(junk: dict[str, Any]) -> None:
+    reply, events = assemble([junk])
+    assert (events, reply.finish_reason, reply.usage, reply.model) == ([], None, None, None)
+
+
+def test_a_whole_message_counts_unless_it_was_streamed() -> None:
+    message = {"choices": [{"index": 0, "message": {"content": "ab"}, "finish_reason": "stop"}]}
+    assert assemble([message])[0].text == "ab"
+    assert assemble([delta({"content": "ab"}), message])[0].text == "ab"
+
+
+def test_text_before_an_error_and_its_provider_are_kept() -> None:
+    reply, events = Reply(), []
+    assembler = Assembler(reply, events.append, host="gate")
+    assembler.apply(delta({"content": "a"}, provider="P"))
+    with pytest.raises(ModelUnavailable, match=r"^P \(through gate\) \(502\): x\.") as caught:
+        assembler.apply({"error": {"code": 502, "message": "x"}})
+    assert (caught.value.provider, reply.text) == ("P", "a")
+
+
+WITHOUT_USAGE = ("llamacpp-text-no-usage", "llamacpp-ping-comments")
+RECORDED = {
+    "llamacpp-after-tool-result": ("This", "stop", [], True),
+    "llamacpp-parallel-false-not-honoured": ("", "length", ["read", "grep", "grep"], True),
+    "llamacpp-parallel-tool-calls-cut": ("", "length", ["read", "grep"], True),
+    "llamacpp-ping-comments": ("To improve the code", "length", [], True),
+    "llamacpp-prefill-forces-call": ("", "tool_calls", ["grep"], True),
+    "llamacpp-required-not-honoured": ("Hello. I'm a Python", "length", [], True),
+    "llamacpp-server-killed-mid-stream": ("A hash table", None, [], False),
+    "llamacpp-text": ("Hello! I'm here", "stop", [], True),
+    "llamacpp-text-length": ("A hash table", "length", [], True),
+    "llamacpp-text-no-usage": ("Hello! I'm here", "stop", [], True),
+    "llamacpp-tool-call": ("", "tool_calls", ["read"], True),
+    "llamacpp-tool-call-cut-by-length": ("", "length", ["grep"], True),
+    "llamacpp-tool-call-two-args": ("", "tool_calls", ["grep"], True),
+    "llamacpp-tool-choice-none-markup": ("<tool_call>", "stop", [], True),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recordings_of_a_real_server(name: str) -> None:
+    text, finish, names, done = RECORDED[name]
+    reader = SSEReader()
+    items = reader.feed((CAPTURES / f"{name}.sse").read_bytes()) + reader.close()
+    assert DAMAGED not in items
+    assert (DONE in items) is done
+    reply, events = assemble(items)
+    assert reply.finish_reason == finish
+    assert [c.name for c in reply.calls] == names
+    assert reply.text.startswith(text)
+    if finish == "tool_calls":
+        assert all(c.parsed and not c.damaged for c in reply.calls)
+    assert reply.text == "".join(e.text for e in events if isinstance(e, TextDelta))
+    assert (reply.usage is not None) is (done and name not in WITHOUT_USAGE)
+
+
+def test_the_recordings_are_all_tested() -> None:
+    assert {p.stem for p in CAPTURES.glob("*.sse")} == set(RECORDED)
+
+
+def test_a_delta_costs_little_more_than_its_json() -> None:
+    line = json.dumps(delta({"content": "abcd"}, id="gen-1", object="chat.completion.chunk", model="demo/model-1"))
+    count = 4000
+
+    def plain() -> float:
+        start = time.process_time()
+        for _ in range(count):
+            json.loads(line)
+        return time.process_time() - start
+
+    def whole() -> float:
+        data = f"data: {line}\n\n".encode()
+        reader, events = SSEReader(), []
+        assembler = Assembler(Reply(), events.append)
+        start = time.process_time()
+        for _ in range(count):
+            for item in reader.feed(data):
+                assembler.apply(item)
+        assert len(events) == count
+        return time.process_time() - start
+
+    assert min(whole() for _ in range(3)) < 6 * min(plain() for _ in range(3))
+
+
+def test_nothing_heavy_is_imported_before_the_first_call() -> None:
+    code = "import sys, hypercode.llm.client, hypercode.llm.fake; print({m.partition('.')[0] for m in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not {"openai", "httpx2", "httpx", "pydantic", "anyio", "rich"} & ast.literal_eval(loaded)

@@ -1,0 +1,304 @@
+"""The search tool."""
+
+import os
+import sys
+import time
+
+import pytest
+
+from hypercode.errors import ToolError
+from hypercode.process import child_environment
+from hypercode.safety.paths import FileGuard
+from hypercode.tools import ripgrep
+from hypercode.tools.base import ToolContext
+from hypercode.tools.grep import COUNTED, SHOWN, grep
+
+
+@pytest.fixture
+def ctx(tmp_path):
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    guard = FileGuard(workspace, home=tmp_path / "home")
+    return ToolContext(guard, tmp_path / "spill", child_environment(os.environ, temp=tmp_path))
+
+
+@pytest.fixture
+def tree(ctx):
+    """Files of the workspace, by name."""
+
+    def make(**files):
+        for name, text in files.items():
+            put(name, text)
+
+    def put(name, text):
+        path = ctx.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    make.put = put
+    return make
+
+
+async def call(ctx, pattern, **arguments):
+    return await grep.call(ctx, grep.validate({"pattern": pattern, **arguments}))
+
+
+async def kind(ctx, pattern, **arguments):
+    with pytest.raises(ToolError) as caught:
+        await call(ctx, pattern, **arguments)
+    return caught.value.kind
+
+
+async def test_path_line_and_text_sorted_by_path(ctx, tree):
+    tree.put("b.py", "one\nneedle b\n")
+    tree.put("a/z.py", "needle z\n\nneedle again\n")
+    tree.put("a/y.txt", "nothing\n")
+    assert await call(ctx, "needle") == "a/z.py:1:needle z\na/z.py:3:needle again\nb.py:2:needle b"
+
+
+async def test_no_match_says_so(ctx, tree):
+    tree.put("a.py", "x\n")
+    assert await call(ctx, "needle") == "No matches for 'needle' in '.'."
+    assert await call(ctx, "needle", path="a.py") == "No matches for 'needle' in 'a.py'."
+
+
+@pytest.mark.parametrize("path", ["src", "./src/", "src/a.py", "{ws}/src", "src/../src"])
+async def test_path_is_a_folder_or_a_file(ctx, tree, path):
+    tree.put("src/a.py", "needle\n")
+    tree.put("other.py", "needle\n")
+    assert await call(ctx, "needle", path=path.format(ws=ctx.workspace)) == "src/a.py:1:needle"
+
+
+async def test_a_missing_path_is_an_error(ctx):
+    assert await kind(ctx, "x", path="gone") == "missing_file"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("-e", "a.txt:1:-e --files x|y a(b"),
+        ("--files", "a.txt:1:-e --files x|y a(b"),
+        ("-", "a.txt:1:-e --files x|y a(b"),
+        (r"x\|y", "a.txt:1:-e --files x|y a(b"),
+        (r"a\(b", "a.txt:1:-e --files x|y a(b"),
+        (r"^\s*def \w+", "a.txt:2:def f():"),
+        ("é€😀", "a.txt:3:é€😀"),
+        ("$HOME `id` 'q' \"d\"", "No matches for '$HOME `id` \\'q\\' \"d\"' in '.'."),
+    ],
+)
+async def test_pattern(ctx, tree, pattern, found):
+    tree.put("a.txt", "-e --files x|y a(b\ndef f():\né€😀\n")
+    assert await call(ctx, pattern) == found
+
+
+async def test_letter_case(ctx, tree):
+    tree.put("a.txt", "Needle\n")
+    assert await call(ctx, "needle") == "No matches for 'needle' in '.'."
+    assert await call(ctx, "needle", ignore_case=True) == "a.txt:1:Needle"
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "a{2,1}", r"\p{Nope}", "(?P<n", "*", r"a\nb", r"(?=look)", r"(a)\1"])
+async def test_a_bad_pattern_gets_rg_s_reason(ctx, tree, pattern):
+    tree.put("a.txt", "x\n")
+    with pytest.raises(ToolError) as caught:
+        await call(ctx, pattern)
+    assert caught.value.kind == "bad_arguments"
+    assert "rror" in str(caught.value) or "not allowed" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"pattern": ""},
+        {"pattern": "a\0"},
+        {"pattern": "\ud800"},
+        {"pattern": "a", "glob": "\0"},
+        {"pattern": "a", "glob": "{a"},
+        {"pattern": "a", "glob": "a}"},
+        {"pattern": "a", "path": "\ud800"},
+    ],
+)
+async def test_arguments_that_cannot_be_passed_on(ctx, arguments):
+    assert await kind(ctx, **arguments) == "bad_arguments"
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("*.py", "a.py lib/b.py lib/deep/c.py"),
+        ("a.*", "a.md a.py"),
+        ("[!a].[!m]*", "lib/b.py lib/d.ts lib/deep/c.py"),
+        ("![ab].*", "lib/d.ts lib/deep/c.py"),
+        ("*.{py,ts}", "a.py lib/b.py lib/d.ts lib/deep/c.py"),
+        ("!*.py", "a.md lib/d.ts"),
+        ("lib/*.py", "lib/b.py"),
+        ("./lib/**/*.py", "lib/b.py lib/deep/c.py"),
+        ("lib/**", "lib/b.py lib/d.ts lib/deep/c.py"),
+        ("**/deep/*", "lib/deep/c.py"),
+        ("!lib/**", "a.md a.py"),
+        ("{ws}/lib/*.ts", "lib/d.ts"),
+        ("*.rs", ""),
+        ("[ab].[mp]*", "a.md a.py lib/b.py"),
+    ],
+)
+async def test_glob(ctx, tree, glob, found):
+    for name in ("a.py", "a.md", "lib/b.py", "lib/d.ts", "lib/deep/c.py"):
+        tree.put(name, "needle\n")
+    tree.put("ignored.py", "needle\n")
+    tree.put("lib/ignored.py", "needle\n")
+    tree.put(".gitignore", "ignored.py\n")
+    text = await call(ctx, "needle", glob=glob.replace("{ws}", str(ctx.workspace)))
+    assert text == ("\n".join(f"{name}:1:needle" for name in found.split()) or "No matches for 'needle' in '.'.")
+
+
+async def test_ignored_files_are_not_searched_hidden_ones_are(ctx, tree):
+    tree.put(".gitignore", "build/\n*.log\n")
+    for name in ("build/x.py", "a.log", ".github/workflows/ci.yml", "src/.ignore", "src/skip.py", "src/keep.py"):
+        tree.put(name, "needle skip.py\n")
+    tree.put("src/.ignore", "skip.py\n")
+    assert await call(ctx, "needle") == ".github/workflows/ci.yml:1:needle skip.py\nsrc/keep.py:1:needle skip.py"
+
+
+@pytest.mark.parametrize("glob", [None, "*", "**", "**/*", ".*", ".env", "*.pem", ".git/**", "{ws}/**"])
+async def test_secrets_are_never_searched(ctx, tree, glob):
+    for name in (".env", "a/.ENV", "a/.env.local", "k.pem", ".git/config", "sub/.git/hooks/x", "id_rsa", ".ssh/known"):
+        tree.put(name, "needle\n")
+    glob = glob and glob.replace("{ws}", str(ctx.workspace))
+    assert await call(ctx, "needle", **({"glob": glob} if glob else {})) == "No matches for 'needle' in '.'."
+
+
+async def test_links_are_not_followed(ctx, tree, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("needle\n")
+    (ctx.workspace / "folder").symlink_to(outside)
+    (ctx.workspace / "file.txt").symlink_to(outside / "secret.txt")
+    assert await call(ctx, "needle") == "No matches for 'needle' in '.'."
+    assert await kind(ctx, "needle", path="folder") == "refused"
+    assert await kind(ctx, "needle", path="file.txt") == "refused"
+    assert await kind(ctx, "needle", path="../outside") == "refused"
+
+
+async def test_outside_with_a_person_s_yes(ctx, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.txt").write_text("needle\n")
+    (outside / ".env").write_text("needle\n")
+    ctx.files.grant("grep", outside)
+    assert await call(ctx, "needle", path="../outside") == f"{outside}/a.txt:1:needle"
+
+
+async def test_binary_files_are_skipped_and_do_not_spoil_the_rest(ctx, tree):
+    tree.put("a.bin", b"\0\1needle\n")
+    tree.put("b.bin", b"needle early\n" + b"x" * 200_000 + b"\n\0\n")
+    tree.put("c.txt", "needle\n")
+    tree.put("d.bin", b"needle early\n" + b"x" * 200_000 + b"\n\0\n")
+    tree.put("e.txt", "needle\n")
+    lines = (await call(ctx, "needle")).split("\n")
+    assert [line for line in lines if ".bin" not in line] == ["c.txt:1:needle", "e.txt:1:needle"]
+    assert {line for line in lines if ".bin" in line} <= {"b.bin:1:needle early", "d.bin:1:needle early"}
+
+
+async def test_odd_names_and_odd_text(ctx, tree):
+    tree.put("new\nline.txt", "needle\n")
+    tree.put("col:on 1:2.txt", "needle: x\n")
+    tree.put("latin.txt", "needle \u00e9\n".encode("latin-1"))
+    (ctx.workspace / os.fsdecode(b"bad\xff.txt")).write_bytes(b"needle\r\n")
+    tree.put("utf16.txt", "needle é\n".encode("utf-16"))
+    assert (await call(ctx, "needle")).split("\n") == [
+        "bad\ufffd.txt:1:needle",
+        "col:on 1:2.txt:1:needle: x",
+        "latin.txt:1:needle \ufffd",
+        "new",
+        "line.txt:1:needle",
+        "utf16.txt:1:needle é",
+    ]
+
+
+async def test_long_lines_are_cut_with_a_note(ctx, tree):
+    tree.put("a.js", "needle" + "x" * 5_000_000 + "\n")
+    text = await call(ctx, "needle")
+    assert text.startswith("a.js:1:needlexxx")
+    assert text.endswith(" [... omitted end of long line]")
+    assert len(text) < 600
+
+
+async def test_more_matches_are_counted(ctx, tree):
+    tree.put("a.txt", "needle\n" * 1234)
+    lines = (await call(ctx, "needle")).split("\n")
+    assert lines[:SHOWN] == [f"a.txt:{i}:needle" for i in range(1, SHOWN + 1)]
+    assert lines[SHOWN:] == [
+        f"[{SHOWN} of 1,234 matching lines; narrow the pattern, the path or the glob to see the others]"
+    ]
+
+
+async def test_far_too_many_matches_end_the_search(ctx, tree):
+    for i in range(20):
+        tree.put(f"{i}.txt", "needle\n" * 50_000)
+    start = time.monotonic()
+    lines = (await call(ctx, "needle")).split("\n")
+    assert len(lines) == SHOWN + 1
+    assert lines[-1].startswith(f"[{SHOWN} of more than {COUNTED:,} matching lines")
+    assert time.monotonic() - start < 10
+
+
+async def test_devices_and_pipes_do_not_hang_it(ctx, tree):
+    tree.put("a.txt", "needle\n")
+    os.mkfifo(ctx.workspace / "pipe")
+    assert await call(ctx, "needle") == "a.txt:1:needle"
+    assert await kind(ctx, "needle", path="pipe") in ("not_regular", "refused")
+
+
+async def test_without_rg_it_says_how_to_get_it(ctx, tree, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    ctx.environment = {"PATH": "/nowhere:."}
+    with pytest.raises(ToolError, match="pip install ripgrep") as caught:
+        await call(ctx, "x")
+    assert caught.value.kind == "no_ripgrep"
+
+
+async def test_rg_s_own_configuration_is_ignored(ctx, tree, tmp_path):
+    tree.put("a.txt", "needle\n")
+    (tmp_path / "rc").write_text("--files\n")
+    ctx.environment = {**ctx.environment, "RIPGREP_CONFIG_PATH": str(tmp_path / "rc")}
+    assert await call(ctx, "needle") == "a.txt:1:needle"
+
+
+# globs
+
+
+@pytest.mark.parametrize(
+    ("glob", "yes", "no"),
+    [
+        ("*.py", "a.py .py", "a/b.py a.pyc py"),
+        ("**/*.py", "a.py a/b.py a/b/c.py", "a.pyc"),
+        ("src/**", "src/a src/a/b", "src srcs/a a/src/b"),
+        ("src/**/t_*.py", "src/t_a.py src/x/y/t_a.py", "src/a.py t_a.py"),
+        ("**", "a a/b .x/y", ""),
+        ("a?c", "abc a.c", "ac a/c abbc"),
+        ("[a-c]x", "ax cx [a-c]x", "dx"),
+        ("[!a-c]x", "dx", "ax /x"),
+        ("app/[id]/p.tsx", "app/[id]/p.tsx app/i/p.tsx", "app/id/p.tsx"),
+        ("[[]x", "[x", "x"),
+        ("[]]x", "]x", "x"),
+        ("[&&a]~x", "&~x a~x", "b~x"),
+        ("*.{ts,tsx}", "a.ts a.tsx", "a.js a.{ts,tsx}"),
+        ("{a,b/{c,d}}.x", "a.x b/c.x b/d.x", "b.x"),
+        (r"\*.py", "*.py", "a.py"),
+        ("a,b", "a,b", "a"),
+        ("a.b+(c)", "a.b+(c)", "aXb+(c) a.bb(c)"),
+        ("a**b", "ab axb", "a/b"),
+        ("a[b", "a[b", "ab"),
+        ("é*", "éa", "ea"),
+    ],
+)
+def test_compile_glob(glob, yes, no):
+    expression = ripgrep.compile_glob(glob)
+    assert [p for p in yes.split() if not expression.match(p)] == []
+    assert [p for p in no.split() if expression.match(p)] == []
+
+
+@pytest.mark.parametrize("glob", ["{a", "a}", "{a,{b}", "}{", "[z-a]"])
+def test_an_unbalanced_glob_is_bad_arguments(glob):
+    with pytest.raises(ToolError, match="not a valid glob"):
+        ripgrep.compile_glob(glob)

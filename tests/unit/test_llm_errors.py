@@ -1,0 +1,163 @@
+"""What servers say when they refuse → errors that help."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypercode.errors import (
+    AuthError,
+    ContextOverflow,
+    ModelError,
+    ModelUnavailable,
+    QuotaError,
+    RequestRejected,
+)
+from hypercode.llm.errors import brief, http_error, no_stream_error, reported_error, unreachable_error
+
+CAPTURES = Path(__file__).parents[1] / "cases" / "captures"
+
+
+def http(status: int, body: Any = b"", **headers: str) -> ModelError:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return http_error(status, data, {k.replace("_", "-"): v for k, v in headers.items()}, host="gate.example")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "retryable"),
+    [
+        (400, {"error": {"message": "bad"}}, RequestRejected, False),
+        (400, {"error": {"message": "API key not valid. Please pass a valid API key."}}, AuthError, False),
+        (400, {"error": {"code": "context_length_exceeded", "message": "x"}}, ContextOverflow, False),
+        (400, {"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}, ContextOverflow, False),
+        (413, b"maximum context length is 9", ContextOverflow, False),
+        (401, b"", AuthError, False),
+        (402, b"", QuotaError, False),
+        (403, {"error": {"message": "Key limit exceeded (total limit)"}}, QuotaError, False),
+        (403, {"error": {"message": "country not supported"}}, RequestRejected, False),
+        (404, {"error": {"message": "No endpoints found for x/y."}}, RequestRejected, False),
+        (408, b"", ModelUnavailable, True),
+        (409, b"", ModelUnavailable, True),
+        (422, {"detail": [{"loc": ["body", "messages"], "msg": "field required"}]}, RequestRejected, False),
+        (429, b"", ModelUnavailable, True),
+        (429, {"error": {"code": "insufficient_quota", "message": "x"}}, QuotaError, False),
+        (429, {"error": {"message": "Rate limit exceeded: free-models-per-day"}}, QuotaError, False),
+        (500, b"oops", ModelUnavailable, True),
+        (502, {"error": {"code": 400, "message": "x"}}, ModelUnavailable, True),
+        (
+            529,
+            {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+            ModelUnavailable,
+            True,
+        ),
+        (301, b"", RequestRejected, False),
+    ],
+)
+def test_http(status: int, body: Any, kind: type[ModelError], retryable: bool) -> None:
+    error = http(status, body)
+    assert (type(error), error.retryable, error.status) == (kind, retryable, status)
+    assert str(status) in str(error)
+    assert "gate.example" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "retryable"),
+    [
+        ({"code": 429, "message": "x"}, ModelUnavailable, True),
+        ({"code": "503", "message": "x"}, ModelUnavailable, True),
+        ({"code": 1113, "message": "insufficient balance"}, QuotaError, False),
+        ({"code": 1305, "message": "busy"}, ModelUnavailable, True),
+        ({"message": "x", "type": "overloaded_error"}, ModelUnavailable, True),
+        ({"message": "x", "type": "invalid_request_error"}, RequestRejected, False),
+        ({"message": "x", "type": "authentication_error"}, AuthError, False),
+        ({"message": "x", "metadata": {"error_type": "rate_limit_exceeded"}}, ModelUnavailable, True),
+        ({"message": "x", "metadata": {"error_type": "payment_required"}}, QuotaError, False),
+        ({"message": "x", "metadata": {"error_type": "context_length_exceeded"}}, ContextOverflow, False),
+        ({"message": "the model does not exist"}, RequestRejected, False),
+        ("engine stopped: out of memory", ModelUnavailable, True),
+    ],
+)
+def test_in_the_stream(error: Any, kind: type[ModelError], retryable: bool) -> None:
+    found = reported_error({"error": error})
+    assert found is not None
+    assert (type(found), found.retryable) == (kind, retryable)
+
+
+def test_who_said_what_and_what_to_do() -> None:
+    raw = json.dumps({"error": {"message": "demo-model is rate-limited upstream"}})
+    metadata = {
+        "raw": raw,
+        "provider_name": "DemoCloud",
+        "previous_errors": [{"code": 503, "message": "no capacity", "provider_name": "OtherCloud"}],
+    }
+    body = {"error": {"code": 429, "message": "Provider returned error", "metadata": metadata}}
+    error = http(429, body, retry_after="12")
+    assert str(error) == (
+        "DemoCloud (through gate.example) (429): Provider returned error: demo-model is rate-limited upstream; "
+        "before that OtherCloud: no capacity. Wait 12 s, or pick another model."
+    )
+    assert (error.provider, error.retry_after) == ("DemoCloud", 12)
+    assert brief(error).startswith("429 from DemoCloud (through gate.example): Provider returned error: demo-model")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"availability": {"retry_after": 7}},
+        {"metadata": {"headers": {"Retry-After": "7"}}},
+        {"metadata": {"retry_after": 7}},
+        {"retry_after": 7.0},
+    ],
+)
+def test_waits_in_bodies(error: dict[str, Any]) -> None:
+    assert http(503, {"error": {"message": "x", **error}}).retry_after == 7
+
+
+def test_html_is_never_shown() -> None:
+    page = b"<!DOCTYPE html><html><head><title>502 | Bad\n gateway</title></head><body><p>filler</p></body></html>"
+    for error in (
+        http(502, page, content_type="text/html"),
+        http(502, {"error": {"message": page.decode()}}),
+        http(502, {"error": {"message": "x", "metadata": {"raw": page.decode()}}}),
+        no_stream_error(page, "text/html", "gate.example"),
+    ):
+        assert "502 | Bad gateway" in str(error)
+        assert "<" not in str(error)
+    assert "<" not in str(http(502, b"<p>filler</p>", content_type="text/html"))
+
+
+def test_long_texts_are_cut() -> None:
+    assert len(str(http(500, b"x" * 100_000))) < 1000
+
+
+def test_no_stream() -> None:
+    assert (
+        type(no_stream_error(b'{"error":{"code":429,"message":"busy"}}', "application/json", "h")) is ModelUnavailable
+    )
+    error = no_stream_error(b"Hello from nginx", "text/plain", "h")
+    assert type(error) is RequestRejected
+    assert "Hello from nginx" in str(error)
+
+
+def test_recorded_errors_of_llama_cpp() -> None:
+    overflow = http(400, (CAPTURES / "llamacpp-error-context-overflow.json").read_bytes())
+    assert type(overflow) is ContextOverflow
+    assert "9025 tokens" in str(overflow)
+    bad = http(400, (CAPTURES / "llamacpp-error-bad-request.json").read_bytes())
+    assert type(bad) is RequestRejected
+    assert "Expected 'messages' to be an array" in str(bad)
+
+
+def test_unreachable() -> None:
+    cause = socket.gaierror(-2, "Name or service not known")
+    error = RuntimeError("Connection error.")
+    error.__cause__ = cause
+    found = unreachable_error(error, "https://nowhere.example/v1")
+    assert "cannot reach nowhere.example: [Errno -2] Name or service not known. Check the network" in str(found)
+    found = unreachable_error(RuntimeError("certificate verify failed"), "https://x.example/v1")
+    assert (found.retryable, "cannot trust x.example" in str(found)) == (False, True)
+    assert type(unreachable_error(RuntimeError("x"), "x.example/v1")) is RequestRejected

@@ -1,0 +1,142 @@
+"""Neighbours of the recorded kinds: framings, redirects, compressed and whole bodies, ends without a newline."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import Any
+
+import pytest
+from test_cassettes import ReplayServer, ask
+
+SSE = {"Content-Type": "text/event-stream"}
+TEXT = {"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": None}]}
+STOP = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+CALL = {
+    "choices": [
+        {
+            "index": 0,
+            "delta": {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "read", "arguments": '{"a":1}'}}]},
+        }
+    ]
+}
+WHOLE = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]}
+
+
+def data(*chunks: Any) -> str:
+    return "".join(f"data: {json.dumps(c)}\n\n" for c in chunks)
+
+
+def b64(content: bytes) -> dict[str, Any]:
+    return {"b64": base64.b64encode(content).decode()}
+
+
+def case(
+    *segments: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
+    return {"segments": list(segments), "http": {"status": status, "headers": headers or SSE}, **more}
+
+
+LOCATION = "{base}/cassette/whole/v1/chat/completions"
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "whole": (
+        case({"bytes": data(TEXT, STOP) + "data: [DONE]\n\n"}),
+        {"text": "Hello.", "outcome": "complete"},
+    ),
+    "redirect-307": (case(status=307, headers={"Location": LOCATION}), {"text": "Hello.", "outcome": "complete"}),
+    "redirect-308": (case(status=308, headers={"Location": LOCATION}), {"text": "Hello.", "outcome": "complete"}),
+    "redirect-302": (case(status=302, headers={"Location": LOCATION}), {"outcome": "error", "error": "redirect", "retryable": False}),
+    "redirect-loop": (
+        case(status=307, headers={"Location": "{base}/cassette/redirect-loop/v1/chat/completions"}),
+        {"outcome": "error"},
+    ),
+    "redirect-nowhere": (case(status=302, headers={"X": "y"}), {"outcome": "error", "error": "302", "retryable": False}),
+    "gzip": (
+        case(b64(gzip.compress(data(TEXT, STOP).encode())), headers={**SSE, "Content-Encoding": "gzip"}),
+        {"text": "Hello.", "outcome": "complete"},
+    ),
+    "gzip-broken": (
+        case(b64(b"\x1f\x8b" + b"x" * 50), headers={**SSE, "Content-Encoding": "gzip"}),
+        {"outcome": "interrupted", "retryable": True},
+    ),
+    "document": (
+        case({"bytes": json.dumps(WHOLE, indent=2)}, headers={"Content-Type": "application/json"}),
+        {"text": "Hello.", "outcome": "complete"},
+    ),
+    "document-cut": (
+        case({"bytes": json.dumps(WHOLE, indent=2)[:60]}, headers={"Content-Type": "application/json"}),
+        {"outcome": "interrupted", "retryable": True},
+    ),
+    "document-error": (
+        case({"bytes": json.dumps({"error": {"code": 401, "message": "no"}}, indent=2)}),
+        {"outcome": "error", "error": "no", "retryable": False},
+    ),
+    "wrong-type": (
+        case({"bytes": data(TEXT, STOP)}, headers={"Content-Type": "text/plain"}),
+        {"text": "Hello.", "outcome": "complete"},
+    ),
+    "no-newline-then-cut": (
+        case({"bytes": data(TEXT, STOP).rstrip()}, close="abort"),
+        {"text": "Hello.", "outcome": "complete"},
+    ),
+    "no-newline-then-silence": (
+        case({"bytes": data(TEXT, STOP).rstrip()}, close="hang"),
+        {"text": "Hello.", "outcome": "complete"},
+    ),
+    "half-a-line-then-silence": (
+        case({"bytes": data(TEXT) + 'data: {"choi'}, close="hang"),
+        {"text": "Hello.", "outcome": "interrupted", "retryable": True},
+    ),
+    "cut-after-a-whole-call": (
+        case({"bytes": data(CALL)}, close="abort"),
+        {"outcome": "interrupted", "runnable": [False]},
+    ),
+    "usage-cut-after-the-finish": (
+        case({"bytes": data(CALL, STOP) + 'data: {"usage":{"prompt'}, close="abort"),
+        {"outcome": "complete", "runnable": [True]},
+    ),
+    "error-after-the-finish": (
+        case({"bytes": data(CALL, STOP, {"error": {"code": 500, "message": "late"}})}),
+        {"outcome": "error", "error": "late", "runnable": [False]},
+    ),
+    "pings-for-ever": (
+        case({"bytes": data(TEXT)}, {"bytes": "event: ping\ndata: {}\n\n", "delay_ms": 100, "repeat": 50}, close="hang"),
+        {"text": "Hello.", "outcome": "interrupted", "retryable": True},
+    ),
+    "no-content": (case(status=204, framing="length"), {"outcome": "interrupted", "retryable": True}),
+    "not-http": (
+        {"segments": [{"bytes": "SSH-2.0-OpenSSH_9.6\r\n"}], "http": None, "framing": "raw", "close": "abort"},
+        {"outcome": "error"},
+    ),
+    "status-599": (case({"bytes": "odd"}, status=599), {"outcome": "error", "error": "599", "retryable": True}),
+    "error-body-cut": (
+        case({"bytes": '{"error": {"mess'}, status=403, headers={"Content-Type": "application/json", "Content-Length": "500"}, framing="length", close="abort"),
+        {"outcome": "error", "error": "403", "retryable": False},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("made")
+    for name, (cassette, _) in CASES.items():
+        more = {"id": name, "family": "made", "why": "made", "source": "made", "expect": {"outcome": "complete"}}
+        (folder / f"{name}.json").write_text(json.dumps({**more, **cassette}))
+    with ReplayServer(folder) as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_neighbours(made: ReplayServer, name: str) -> None:
+    expected = CASES[name][1]
+    got, _ = await ask(
+        made, f"cassette/{name}", max_retries=0, idle_timeout=0.5, first_event_timeout=5, finish_grace=0.3
+    )
+    assert got["outcome"] == expected["outcome"], got
+    assert got["text"] == expected.get("text", "")
+    assert expected.get("error", "") in got["error"]
+    if "retryable" in expected:
+        assert got["retryable"] is expected["retryable"]
+    if "runnable" in expected:
+        assert [c["runnable"] for c in got["tool_calls"]] == expected["runnable"]
