@@ -8,37 +8,23 @@ bus, and asks three collaborators: a model (`complete`), a tool box and an appro
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from hypercode import events
-from hypercode.errors import LimitReached, ModelError, StreamInterrupted, ToolError
+from hypercode.errors import LimitReached, ModelError, StreamInterrupted
 from hypercode.events import Bus, Event
-from hypercode.messages import CUT_REASONS, Message, Reply, ToolCall, check, system, tool_result, unanswered, user
-from hypercode.safety.approval import Refusal
+from hypercode.execution import Approve, Execution, Nowhere, Recorder
+from hypercode.messages import CUT_REASONS, Message, Reply, check, system, unanswered, user
 from hypercode.tools.base import Toolbox, ToolContext
 
-__all__ = ["MAX_CALLS", "Agent", "Approve", "Complete", "Limits", "Result", "exit_code"]
-
-MAX_CALLS = 32
-"""How many calls of one reply are run."""
-
-log = logging.getLogger("hypercode")
+__all__ = ["Agent", "Complete", "Limits", "Result", "exit_code"]
 
 Complete = Callable[[Sequence[Message], Sequence[dict[str, Any]], Reply, Callable[[Event], None]], Awaitable[None]]
 """One streamed model call into the caller's `Reply`; raises ModelError where it does not come to a known end."""
-
-
-class Approve(Protocol):
-    """Whether a call may run: None, or why not."""
-
-    async def __call__(
-        self, tool: str, effect: str, arguments: dict[str, Any], *, detail: str = "", confirm: str | None = None
-    ) -> Refusal | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +61,18 @@ class _Turn:
     """One model call and the calls it asked for."""
 
     number: int
+    calls: Execution
     reply: Reply = field(default_factory=Reply)
     outcome: str = "aborted"
     error: dict[str, Any] | None = None
-    results: dict[str, Message] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
 
 class Agent:
     """A conversation with a model that can use tools.
 
-    `prompt` makes the system prompt anew for each request.  `messages` is the history without it, valid after every
+    `prompt` makes the system prompt anew for each request.  `journal` keeps the session, `about` is what its first record
+    says.  `messages` is the history without it, valid after every
     ending.  `cost` is what the session was billed in USD, None while no provider has said.
     """
 
@@ -99,7 +86,8 @@ class Agent:
         bus: Bus | None = None,
         prompt: Callable[[], str] = lambda: "",
         limits: Limits | None = None,
-        messages: Sequence[Message] = (),
+        journal: Recorder | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self.complete = complete
         self.tools = tools
@@ -108,7 +96,10 @@ class Agent:
         self.bus = bus or Bus()
         self.prompt = prompt
         self.limits = limits or Limits()
-        self.messages: list[Message] = list(messages)
+        self.journal: Recorder = journal or Nowhere()
+        self.about = dict(about or {})
+        self._opened = False
+        self.messages: list[Message] = []
         self.inbox: deque[str] = deque()
         self.turns = 0
         self.refused = 0
@@ -163,17 +154,28 @@ class Agent:
             self._task = None
 
     def shell_context(self, output: Callable[[str], None]) -> ToolContext:
-        """The tools' context with an output of its own, for a call the person makes."""
-        return replace(self.context, output=output)
+        """The tools' context for a command the person types: an output of its own, and no box."""
+        return replace(self.context, output=output, box=None)
 
     def forget_cut(self) -> None:
         """The cut reply is asked for again: the model need not be told that it was cut."""
         self._cut_note = ""
 
-    def resume(self, messages: Sequence[Message]) -> None:
-        """Go on with another conversation."""
+    def resume(
+        self,
+        messages: Sequence[Message],
+        *,
+        journal: Recorder | None = None,
+        turns: int = 0,
+        cost: float | None = None,
+        cut: bool = False,
+    ) -> None:
+        """Go on with another conversation, which may be empty; `cut` says that its last reply broke off."""
         self.messages = list(messages)
-        self._cut_note = ""
+        self.journal = journal or Nowhere()
+        self.turns, self.cost, self.usage = turns, cost, None
+        self._opened = False
+        self._cut_note = f"[Your previous reply was {_CUTS['interrupted']}.]\n\n" if cut else ""
 
     # -- the loop ----------------------------------------------------------------
 
@@ -205,7 +207,12 @@ class Agent:
     def _take_inbox(self) -> None:
         while self.inbox:
             text = self.inbox.popleft()
-            self.messages.append(user(self._cut_note + text))
+            message = user(self._cut_note + text)
+            if not self._opened:
+                self._opened = True
+                self.journal.append("session", **self.about)
+            self.journal.append("user", message=message)
+            self.messages.append(message)
             self._cut_note = ""
             self.bus.emit(events.UserMessage(text))
 
@@ -223,13 +230,13 @@ class Agent:
 
     async def _turn(self) -> _Turn:
         self.turns += 1
-        turn = _Turn(self.turns)
+        turn = _Turn(self.turns, Execution(self.tools, self.context, self.approve, self.bus, self.journal))
         self.bus.emit(events.TurnStart(turn.number))
         try:
             await self._ask(turn)
             if turn.outcome == "complete":
                 turn.outcome = "aborted"  # until every call has had its turn
-                await self._run_calls(turn)
+                await turn.calls.run(turn.reply)
                 turn.outcome = "complete"
         finally:
             self._close(turn)
@@ -238,7 +245,7 @@ class Agent:
     async def _ask(self, turn: _Turn) -> None:
         """One model call; whatever arrived is in the history afterwards, however it ended."""
         try:
-            await self.complete(self._request(), self.tools.schemas(), turn.reply, self.bus.emit)
+            await self.complete(self._request(), self.tools.schemas(), turn.reply, self._show)
             turn.outcome = "complete"
         except ModelError as error:
             turn.outcome = "interrupted" if isinstance(error, StreamInterrupted) else "error"
@@ -248,9 +255,18 @@ class Agent:
             if message is None and turn.outcome == "complete":
                 self.bus.emit(events.Notice("warning", "The model ended its turn without an answer."))
             if message is not None:
+                self.journal.append("assistant", message=message, finish_reason=turn.reply.finish_reason)
                 self.messages.append(message)
                 self.bus.emit(events.AssistantMessage(message, turn.reply.finish_reason))
             self._add_up(turn.reply)
+
+    def _show(self, event: Event) -> None:
+        """Announce what the model streams; its words are on their way to the journal first."""
+        if isinstance(event, events.TextDelta):
+            self.journal.partial(text=event.text)
+        elif isinstance(event, events.ReasoningDelta):
+            self.journal.partial(reasoning=event.text)
+        self.bus.emit(event)
 
     def _request(self) -> list[Message]:
         self.messages, repairs = check(self.messages)
@@ -272,99 +288,24 @@ class Agent:
         reply = turn.reply
         not_run = f"[not run: the turn was {_CUTS.get(turn.outcome, 'over')}]"
         for call_id in unanswered(self.messages):
-            self.messages.append(turn.results.get(call_id) or tool_result(call_id, not_run))
+            if call_id not in turn.calls.results:
+                turn.calls.answer(call_id, not_run)
+            self.messages.append(turn.calls.results[call_id])
+        self.refused += turn.calls.refused
         if turn.outcome in _CUTS and reply.shown:
             self._cut_note = f"[Your previous reply was {_CUTS[turn.outcome]}.]\n\n"
-        self.bus.emit(
-            events.TurnEnd(
-                turn=turn.number,
-                outcome=turn.outcome,
-                finish_reason=reply.finish_reason,
-                usage=reply.usage,
-                cost=reply.cost,
-                ttft=reply.ttft,
-                seconds=round(time.monotonic() - turn.started, 6),
-                error=turn.error,
-            )
+        end = events.TurnEnd(
+            turn=turn.number,
+            outcome=turn.outcome,
+            finish_reason=reply.finish_reason,
+            usage=reply.usage,
+            cost=reply.cost,
+            ttft=reply.ttft,
+            seconds=round(time.monotonic() - turn.started, 6),
+            error=turn.error,
         )
-
-    # -- tool calls --------------------------------------------------------------
-
-    async def _run_calls(self, turn: _Turn) -> None:
-        """Run the reply's calls in order; neighbours that only read run side by side."""
-        for batch in self._batches(turn.reply.calls):
-            async with asyncio.TaskGroup() as group:
-                for number, call in batch:
-                    group.create_task(self._settle(turn, number, call))
-
-    def _batches(self, calls: list[ToolCall]) -> list[list[tuple[int, ToolCall]]]:
-        batches: list[list[tuple[int, ToolCall]]] = []
-        only_reads = False
-        for number, call in enumerate(calls):
-            reads = self.tools.effect(call.name) == "read"
-            if batches and reads and only_reads:
-                batches[-1].append((number, call))
-            else:
-                batches.append([(number, call)])
-            only_reads = reads
-        return batches
-
-    async def _settle(self, turn: _Turn, number: int, call: ToolCall) -> None:
-        """Give one call its result, by running it or by saying why it is not run."""
-        reply = turn.reply
-        if reply.cut:
-            text = f"[not run: the reply was cut off ({reply.finish_reason}); ask for less at once]"
-        elif call.parsed is None or call.damaged:
-            what = "arrived damaged" if call.damaged else "are not a JSON object"
-            told = f"The arguments of {call.name} {what}; it was not run and the model was told."
-            self.bus.emit(events.Notice("warning", told))
-            text = f"bad_arguments: the arguments {what}: {call.arguments[:500]!r}. Send the call again."
-        else:
-            await self._execute(turn, call, call.parsed, over_limit=number >= MAX_CALLS)
-            return
-        turn.results[call.id] = tool_result(call.id, text)
-
-    async def _execute(self, turn: _Turn, call: ToolCall, arguments: dict[str, Any], *, over_limit: bool) -> None:
-        self.bus.emit(events.ToolExecutionStart(call.id, call.name, arguments))
-        started = time.monotonic()
-        printed: list[str] = []
-        output, kind = "", "aborted"
-        try:
-            if over_limit:
-                raise ToolError("too_many_calls", f"Only {MAX_CALLS} calls of one reply are run.")
-            output, kind = await self._attempt(call, arguments, printed), ""
-        except ToolError as error:
-            output, kind = str(error), error.kind
-        except Exception as error:
-            log.exception("tool %s failed", call.name)
-            output, kind = f"internal_error: {type(error).__name__}: {error}", "internal_error"
-            self.bus.emit(events.Notice("error", f"The tool {call.name} failed inside; the details are in the log."))
-        finally:
-            if kind == "aborted":
-                output = "".join(printed)[-10_000:] + "[aborted by user]"
-            turn.results[call.id] = tool_result(call.id, output)
-            seconds = round(time.monotonic() - started, 6)
-            self.bus.emit(events.ToolExecutionEnd(call.id, call.name, output, bool(kind), kind or None, seconds))
-
-    async def _attempt(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> str:
-        tool = self.tools.find(call.name)
-        values = tool.validate(arguments)
-
-        def show(text: str) -> None:
-            printed.append(text)
-            self.bus.emit(events.ToolOutput(call.id, text))
-
-        context = replace(self.context, output=show)
-        preview = await tool.preview(context, values)
-        detail, confirm = (preview.text, preview.confirm) if preview else ("", None)
-        refusal = await self.approve(tool.name, tool.effect, values, detail=detail, confirm=confirm)
-        if refusal is not None:
-            self.refused += not refusal.by_person
-            raise ToolError(refusal.kind, refusal.text)
-        output = await tool.call(context, values)
-        if detail:
-            show(detail)
-        return output
+        self.journal.append("turn_end", **asdict(end))
+        self.bus.emit(end)
 
 
 _CUTS = {

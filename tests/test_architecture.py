@@ -16,6 +16,7 @@ LAYERS = [
     {"safety", "config", "logfile"},
     {"llm", "memory", "testing"},
     {"tools"},
+    {"execution"},
     {"agent"},
     {"ui"},
     {"app"},

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypercode.safety.decision import Decision, strictest
+from hypercode.safety.needs import Needs, Passes, needs_of
 from hypercode.safety.paths import FileGuard
 from hypercode.safety.rules import Rule, parse_rule
 
@@ -96,8 +97,9 @@ Asker = Callable[[Question], Awaitable[Answer | None]]
 class Gate:
     """Decides each call by mode, rules, path guard and command gate, and asks where they say so.
 
-    `save_rule` stores a rule for good.  `boxed` says whether commands run in the full sandbox.  `notify` tells the person
-    about a refusal for want of an answer.
+    `save_rule` stores a rule for good.  `boxed` says whether commands run in the full sandbox; `boxing` waits until that
+    is known.  `notify` tells the person about a refusal for want of an answer.  `passes` takes what an approved command may
+    have beyond the box's usual.
     """
 
     files: FileGuard
@@ -106,6 +108,8 @@ class Gate:
     allow: list[Rule] = field(default_factory=list)
     deny: list[Rule] = field(default_factory=list)
     boxed: bool = False
+    boxing: Callable[[], Awaitable[None]] | None = None
+    passes: Passes = field(default_factory=Passes)
     ask: Asker | None = None
     save_rule: Callable[[str], None] | None = None
     notify: Callable[[str], None] | None = None
@@ -143,11 +147,19 @@ class Gate:
         return classify(command, workspace=self.files.workspace, home=self.home, allow=self.allow, deny=self.deny)
 
     async def _shell(self, tool: str, command: str) -> Refusal | None:
+        if self.boxing is not None:
+            await self.boxing()
         verdict = self.classify(command)
         decision = decide(self.mode, "shell", verdict.decision, boxed=self.boxed)
         strict = next((p.rule for p in verdict.parts if p.decision is verdict.decision), "")
         grant = verdict.grant if verdict.decision is Decision.ASK else None
-        return await self._settle(Question(tool, "shell", command, "", strict, decision, grant), kind="refused")
+        needs = needs_of(part.command for part in verdict.parts) if self.boxed else Needs()
+        reason = f"{strict}; it gets {needs}" if needs != Needs() and decision is not Decision.AUTO else strict
+        refusal = await self._settle(Question(tool, "shell", command, "", reason, decision, grant), kind="refused")
+        by_rule = any(part.rule.startswith("allow rule") for part in verdict.parts)
+        if refusal is None and (by_rule or decision is not Decision.AUTO):
+            self.passes.grant(command, needs)
+        return refusal
 
     async def _settle(self, question: Question, *, kind: str) -> Refusal | None:
         if question.decision is Decision.AUTO:

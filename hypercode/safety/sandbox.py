@@ -31,7 +31,7 @@ Profile = Literal["workspace", "git"]
 
 _PROBE_SECONDS = 5.0
 _AF_INET, _AF_INET6, _AF_NETLINK = 2, 10, 16
-OWN_NETWORK: tuple[int, ...] = ()
+OWN_NETWORK: tuple[int, ...] = (_AF_INET, _AF_INET6)
 """Address families a command may use while its only network is a loopback of its own."""
 HOST_NETWORK = (_AF_INET, _AF_INET6, _AF_NETLINK)
 """And with a person's yes to the network; never the sockets in the file system, behind which docker and key agents sit."""

@@ -22,10 +22,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from hypercode.errors import ToolError
+from hypercode.safety.needs import Passes
 from hypercode.safety.paths import FileGuard
+
+if TYPE_CHECKING:
+    from hypercode.safety.sandbox import Box
 
 __all__ = [
     "MAX_RESULT_CHARACTERS",
@@ -78,13 +82,16 @@ class ToolContext:
     """What a tool gets beside its arguments.
 
     `files` resolves and guards paths, `environment` is what child processes get, `spill` is the folder for outputs that
-    are too long for the model, and `output` shows the person a piece of text at once.
+    are too long for the model, and `output` shows the person a piece of text at once.  Commands run in the `box`, with what
+    `passes` says was approved for them beyond its usual.
     """
 
     files: FileGuard
     spill: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
+    box: Box | None = None
+    passes: Passes = field(default_factory=Passes)
     output: Callable[[str], None] = lambda text: None
 
     @property

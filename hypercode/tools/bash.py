@@ -9,12 +9,15 @@ import signal
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hypercode.capture import Printed
 from hypercode.errors import ToolError
 from hypercode.process import Finished, run_group
-from hypercode.safety.sandbox import Box, Entered, Profile
 from hypercode.tools.base import MAX_RESULT_CHARACTERS, MAX_RESULT_LINES, ToolContext, cap, tool
+
+if TYPE_CHECKING:
+    from hypercode.safety.sandbox import Entered
 
 __all__ = ["LONGEST_TIMEOUT", "bash", "plain", "shell_line"]
 
@@ -36,7 +39,7 @@ async def bash(ctx: ToolContext, command: str, timeout: float = 120) -> str:
     _check(command, timeout)
     argv, remark = shell_line(command, ctx.environment)
     try:
-        with _boxed(ctx, argv) as entered:
+        with _boxed(ctx, command, argv) as entered:
             finished = await run_group(
                 entered.argv,
                 cwd=ctx.workspace,
@@ -125,12 +128,13 @@ def _joined(remark: str, output: str, *endings: str) -> str:
     return "\n".join(part for part in (remark, output or "[no output]", *endings) if part)
 
 
-def _boxed(ctx: ToolContext, argv: list[str]) -> AbstractContextManager[Entered]:
-    box: Box | None = getattr(ctx, "box", None)
-    if box is None:
+def _boxed(ctx: ToolContext, command: str, argv: list[str]) -> AbstractContextManager[Entered]:
+    from hypercode.safety.sandbox import Entered  # not every session runs commands, and it takes 20 ms
+
+    needs = ctx.passes.take(command)
+    if ctx.box is None:
         return nullcontext(Entered(argv))
-    profile: Profile = getattr(ctx, "profile", "workspace")
-    return box.enter(argv, profile, network=getattr(ctx, "network", False))
+    return ctx.box.enter(argv, "git" if needs.git else "workspace", network=needs.network)
 
 
 _ESCAPES = re.compile(

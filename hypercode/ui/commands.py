@@ -108,7 +108,7 @@ async def new(chat: Chat, argument: str) -> None:
     if chat.agent.running:
         _say(chat, "! A reply is being written; stop it with Ctrl-C first.")
         return
-    chat.agent.resume([])
+    chat.app.new_conversation()
     _say(chat, "A new conversation begins; the model knows nothing of what stands above.")
 
 

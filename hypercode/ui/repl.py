@@ -82,6 +82,7 @@ class Chat:
         self._code = 0
         self._interrupted_at = float("-inf")
         self._warm: asyncio.Future[None] | None = None
+        self._boxing: asyncio.Future[None] | None = None
         self._hint = ""
         self._asking = False
         self._started = time.monotonic()
@@ -111,6 +112,7 @@ class Chat:
         self.app.start()
         self._watch_signals()
         self._warm = asyncio.ensure_future(asyncio.to_thread(self._warm_up))
+        self._boxing = asyncio.ensure_future(self._tell_box())
         self._status()
         if message:
             self.submit(message)
@@ -121,7 +123,7 @@ class Chat:
             for helper in helpers:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
-            await self._warm
+            await asyncio.gather(*(f for f in (self._warm, self._boxing) if f), return_exceptions=True)
             self._farewell()
             await self.app.aclose()
         return self._code
@@ -152,6 +154,11 @@ class Chat:
             kind="greeting",
         )
 
+    async def _tell_box(self) -> None:
+        await self.app.box_ready()
+        self.transcript.say([self.transcript.style.dim(self.app.box_said)], kind="greeting")
+        self._status()
+
     def _warm_up(self) -> None:
         """Import what the first reply needs; runs in a thread."""
         from hypercode.ui import markdown
@@ -159,6 +166,9 @@ class Chat:
         if self.app.client is not None:
             self.app.client.warm_up()
         self.agent.tools.schemas()
+        from hypercode.safety import command
+
+        command.classify("true", workspace=self.agent.context.workspace, home=self.app.gate.home)
         if not self.plain:
             markdown.warm_up()
 

@@ -6,8 +6,9 @@ import json
 import pytest
 
 from hypercode import events
-from hypercode.agent import MAX_CALLS, exit_code
+from hypercode.agent import exit_code
 from hypercode.errors import AuthError, ModelUnavailable, StreamInterrupted
+from hypercode.execution import MAX_CALLS
 from hypercode.llm.fake import Call, Reasoning, script
 from hypercode.messages import check
 from hypercode.safety.approval import Answer

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,7 +106,6 @@ def test_exit_codes(stage, answers, arguments, code, words):
         (["run", "x", "--output", "xml"], {}, "--output"),
         (["run", "x", "--frobnicate"], {}, "--frobnicate"),
         (["run", "x", "--mode", "yolo"], {}, "--mode: mode: must be one of"),
-        (["run", "x", "--mode", "auto"], {}, "--no-sandbox"),
         (["run", "x", "--max-turns", "0"], {}, "at least 1"),
         (["run", "x", "--cwd", "/nowhere/at/all"], {}, "not a folder"),
         (["run", "x", "--profile", "p"], {}, "no profile 'p'"),
@@ -123,6 +123,33 @@ def test_wrong_use_is_one_clear_message(stage, arguments, environment, words):
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert s.requests() == []
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+def test_auto_runs_inside_the_sandbox(stage):
+    command = "touch inside; touch ../outside; echo $TMPDIR; touch /tmp/x && ls /tmp"
+    s = stage(answer(call("bash", {"command": command}, "c")), answer(text("ok")))
+    done = s.run("run", "x", "--mode", "auto")
+    assert done.returncode == 0, done.stderr
+    assert (s.workspace / "inside").exists()
+    assert not (s.home / "outside").exists()
+    assert not os.path.exists("/tmp/x")
+    assert list((s.home / "hypercode/cache/temp").iterdir()) == [], "the session's temporary folder goes with it"
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+def test_an_approved_commit_may_write_the_repository(stage):
+    commit = "git commit -q --allow-empty -m x && git log --oneline | wc -l"
+    s = stage(*[answer(call("bash", {"command": commit}, "c")), answer(text("ok"))] * 2)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x.invalid"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], cwd=s.workspace, check=True, env=s.environment())
+    for key, value in (("user.name", "x"), ("user.email", "x@x.invalid")):
+        subprocess.run(["git", "config", key, value], cwd=s.workspace, check=True)
+    s.run("run", "x", "--mode", "auto")
+    assert "exit code" in s.requests()[1]["messages"][-1]["content"], "unasked, .git is read-only"
+    s.run("run", "x", "--mode", "auto", "--allow", "git commit")
+    assert s.requests()[3]["messages"][-1]["content"].strip() == "2"
 
 
 def test_a_typo_in_the_configuration_names_file_and_key(stage):

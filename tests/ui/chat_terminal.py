@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyte
@@ -17,7 +21,7 @@ import mdstream_gen
 from hypercode.ui.clean import clean
 from hypercode.ui.markdown import render
 
-__all__ = ["BUSY", "FORBIDDEN", "Chat", "fed", "mdstream_gen", "preview", "printed", "write_text"]
+__all__ = ["BUSY", "FORBIDDEN", "Chat", "Reader", "fed", "mdstream_gen", "preview", "printed", "write_text"]
 
 PROBE = str(Path(__file__).with_name("chat_probe.py"))
 HYPERCODE = str(Path(sys.executable).with_name("hypercode"))
@@ -55,7 +59,33 @@ def printed(text: str, columns: int, rows: int) -> list[str]:
     return fed("".join(f"{row}\x1b[0m\r\n" for row in render(clean(text), columns, "256")), columns, rows)
 
 
-class Chat(Terminal):
+class Reader(Terminal):
+    """A terminal that can be read without being drawn, which in Python takes far longer than what is measured."""
+
+    def wait(self, what: str | Callable[[], bool], patience: float = 30.0) -> float:
+        """As its parent; a program that has ended shows nothing more."""
+        holds = what if callable(what) else lambda: any(what in line for line in self.visible)
+        return super().wait(lambda: holds() or self._over(), patience) if not holds() else 0.0
+
+    def _over(self) -> bool:
+        if self.process.poll() is None or self.pump(0.1):
+            return False
+        raise AssertionError("the program has ended\n" + "\n".join(self.visible))
+
+    def reads(self, what: bytes, patience: float = 30.0) -> float:
+        """Reads until a piece of output holds this; returns the seconds it took. It is drawn afterwards."""
+        start, data = time.monotonic(), b""
+        while what not in data:
+            assert time.monotonic() - start < patience, f"not read: {what!r}"
+            if select.select([self.master], [], [], 0.05)[0]:
+                data += os.read(self.master, 65536)
+        took = time.monotonic() - start
+        self.raw += data
+        self._stream.feed(data)
+        return took
+
+
+class Chat(Reader):
     """The installed command, in a stage's workspace, against its scripted server."""
 
     def __init__(self, stage, *arguments, columns=80, rows=24, log=None, **environment) -> None:  # type: ignore[no-untyped-def]

@@ -115,7 +115,9 @@ async def test_forbidden_calls_answer_eperm(policy, run):
     machine = seccomp.MACHINES["x86_64"]
     x32_getpid = 0x40000000 + 39
     forbidden = [[number, 0, 0, 0, 0, 0, 0] for number in (*machine.forbidden, 425, 426, 427, 428, 442, x32_getpid)]
-    forbidden += [[41, family, 2, 0] for family in (0, 1, 2, 10, 15, 16, 17, 38, 40)]  # socket
+    forbidden += [
+        [41, family, 2, 0] for family in (0, 1, 15, 16, 17, 38, 40)
+    ]  # socket; 2 and 10 reach the box's own loopback only
     forbidden += [[16, 0, request] for request in (0x5412, 0x541C, 0x100005412)]  # ioctl, only the low half counts
     forbidden += [[56, flag | 17, 0, 0, 0, 0] for flag in (0x10000000, 0x20000, 0x40000000)]  # clone
     _, output, _ = await run(f"python3 calls.py '{json.dumps(forbidden)}'")
@@ -309,13 +311,10 @@ async def test_the_network_on_is_the_host_s_but_no_path_sockets(run):
 
 @BWRAP
 async def test_the_shell_tool_in_the_box(policy, run):
-    class Boxed(ToolContext):
-        box, profile, network = run.box, "workspace", False
-
     seen = []
     guard = FileGuard(policy.workspace, home=policy.home)
     env = child_environment(os.environ, temp=policy.temp)
-    ctx = Boxed(guard, policy.temp / "spill", env, output=seen.append)
+    ctx = ToolContext(guard, policy.temp / "spill", env, box=run.box, output=seen.append)
     text = await bash.call(
         ctx, {"command": "echo hi; echo x > $TMPDIR/y && cat /tmp/y; echo {} > .mcp.json; touch /etc/x"}
     )

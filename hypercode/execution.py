@@ -1,0 +1,148 @@
+"""The calls of one reply: approval, attempt, result; each start has its end, and each call one result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from hypercode import events
+from hypercode.errors import ToolError
+from hypercode.events import Bus
+from hypercode.messages import Message, Reply, ToolCall, tool_result
+from hypercode.safety.approval import Refusal
+from hypercode.tools.base import Toolbox, ToolContext
+
+__all__ = ["MAX_CALLS", "Approve", "Execution", "Nowhere", "Recorder"]
+
+MAX_CALLS = 32
+"""How many calls of one reply are run."""
+
+log = logging.getLogger("hypercode")
+
+
+class Approve(Protocol):
+    """Whether a call may run: None, or why not."""
+
+    async def __call__(
+        self, tool: str, effect: str, arguments: dict[str, Any], *, detail: str = "", confirm: str | None = None
+    ) -> Refusal | None: ...
+
+
+class Recorder(Protocol):
+    """Where the session is kept: each record is there before what it tells of is acted on or announced."""
+
+    def append(self, kind: str, /, *, sync: bool = True, **fields: Any) -> bool: ...
+
+    def partial(self, text: str = "", reasoning: str = "") -> None: ...
+
+
+class Nowhere:
+    """The recorder of a session that is not kept."""
+
+    def append(self, kind: str, /, *, sync: bool = True, **fields: Any) -> bool:
+        return False
+
+    def partial(self, text: str = "", reasoning: str = "") -> None:
+        return None
+
+
+@dataclass(slots=True)
+class Execution:
+    """Runs the calls of one reply.
+
+    `results` holds a message for each call that has one, `refused` counts the calls that were refused for want of a person
+    or a permission.
+    """
+
+    tools: Toolbox
+    context: ToolContext
+    approve: Approve
+    bus: Bus
+    journal: Recorder
+    results: dict[str, Message] = field(default_factory=dict)
+    refused: int = 0
+
+    async def run(self, reply: Reply) -> None:
+        """Run the calls in order; neighbours that only read run side by side."""
+        for batch in self._batches(reply.calls):
+            async with asyncio.TaskGroup() as group:
+                for number, call in batch:
+                    group.create_task(self._settle(reply, number, call))
+
+    def answer(self, call_id: str, text: str, **about: Any) -> None:
+        """Give a call its result: into the journal at once, into the history when the turn closes."""
+        message = tool_result(call_id, text)
+        self.journal.append("result", message=message, **about)
+        self.results[call_id] = message
+
+    def _batches(self, calls: list[ToolCall]) -> list[list[tuple[int, ToolCall]]]:
+        batches: list[list[tuple[int, ToolCall]]] = []
+        only_reads = False
+        for number, call in enumerate(calls):
+            reads = self.tools.effect(call.name) == "read"
+            if batches and reads and only_reads:
+                batches[-1].append((number, call))
+            else:
+                batches.append([(number, call)])
+            only_reads = reads
+        return batches
+
+    async def _settle(self, reply: Reply, number: int, call: ToolCall) -> None:
+        """Give one call its result, by running it or by saying why it is not run."""
+        if reply.cut:
+            text = f"[not run: the reply was cut off ({reply.finish_reason}); ask for less at once]"
+        elif call.parsed is None or call.damaged:
+            what = "arrived damaged" if call.damaged else "are not a JSON object"
+            told = f"The arguments of {call.name} {what}; it was not run and the model was told."
+            self.bus.emit(events.Notice("warning", told))
+            text = f"bad_arguments: the arguments {what}: {call.arguments[:500]!r}. Send the call again."
+        else:
+            await self._execute(call, call.parsed, over_limit=number >= MAX_CALLS)
+            return
+        self.answer(call.id, text)
+
+    async def _execute(self, call: ToolCall, arguments: dict[str, Any], *, over_limit: bool) -> None:
+        self.journal.append("intent", call_id=call.id, name=call.name, arguments=arguments)
+        self.bus.emit(events.ToolExecutionStart(call.id, call.name, arguments))
+        started = time.monotonic()
+        printed: list[str] = []
+        output, kind = "", "aborted"
+        try:
+            if over_limit:
+                raise ToolError("too_many_calls", f"Only {MAX_CALLS} calls of one reply are run.")
+            output, kind = await self._attempt(call, arguments, printed), ""
+        except ToolError as error:
+            output, kind = str(error), error.kind
+        except Exception as error:
+            log.exception("tool %s failed", call.name)
+            output, kind = f"internal_error: {type(error).__name__}: {error}", "internal_error"
+            self.bus.emit(events.Notice("error", f"The tool {call.name} failed inside; the details are in the log."))
+        finally:
+            if kind == "aborted":
+                output = "".join(printed)[-10_000:] + "[aborted by user]"
+            seconds = round(time.monotonic() - started, 6)
+            self.answer(call.id, output, seconds=seconds, is_error=bool(kind), kind=kind or None)
+            self.bus.emit(events.ToolExecutionEnd(call.id, call.name, output, bool(kind), kind or None, seconds))
+
+    async def _attempt(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> str:
+        tool = self.tools.find(call.name)
+        values = tool.validate(arguments)
+
+        def show(text: str) -> None:
+            printed.append(text)
+            self.bus.emit(events.ToolOutput(call.id, text))
+
+        context = replace(self.context, output=show)
+        preview = await tool.preview(context, values)
+        detail, confirm = (preview.text, preview.confirm) if preview else ("", None)
+        refusal = await self.approve(tool.name, tool.effect, values, detail=detail, confirm=confirm)
+        if refusal is not None:
+            self.refused += not refusal.by_person
+            raise ToolError(refusal.kind, refusal.text)
+        output = await tool.call(context, values)
+        if detail:
+            show(detail)
+        return output

@@ -1,0 +1,396 @@
+"""What lies in a workspace, and what is different after a command: a walk with a stat cache.
+
+A file whose size, times, number and mode are as they were is taken as unchanged, unless it was written so shortly before
+it was read that its times could not show a further write.  Folders are opened one by one without following links.
+
+Passed over are what `.gitignore` ignores, version control's own folders, links, and folders that tools fill
+(`node_modules`).  What is too large or too much is not kept, and said.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from hypercode.memory.ignore_rules import IgnoreRules, parse_ignore
+from hypercode.memory.undo_store import Delta, Node
+from hypercode.safety import files
+from hypercode.safety.path_rules import TEMPORARY, secret_name
+
+__all__ = ["Limits", "Row", "Scan", "compare", "scan"]
+
+Row = list[Any]
+"""A file: size, mtime and ctime in ns, inode, mode, digest, why it is not kept, whether its times may hide a write."""
+
+_SIZE, _MTIME, _CTIME, _INODE, _MODE, _DIGEST, _WHY, _RACY = range(8)
+_SLACK = 20_000_000
+_COARSE = 2_000_000_000
+_DEPTH = 100
+_IGNORE_LIMIT = 1 << 18
+_PASSED_OVER = frozenset(
+    ".git .hg .svn .jj .bzr _darcs node_modules __pycache__ .venv .tox .nox .mypy_cache .pytest_cache .ruff_cache".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is looked at: files and folders by number, one file's size and all kept contents in bytes."""
+
+    files: int = 20_000
+    folders: int = 10_000
+    file_bytes: int = 5_000_000
+    total_bytes: int = 100_000_000
+
+
+@dataclass(slots=True)
+class Scan:
+    """What was found.  `closed` are folders that were not looked into, with the reason; `started` is in ns."""
+
+    files: dict[str, Row] = field(default_factory=dict)
+    folders: dict[str, int] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
+    closed: dict[str, str] = field(default_factory=dict)
+    rules: dict[str, IgnoreRules | None] = field(default_factory=dict)
+    started: int = field(default_factory=time.time_ns)
+    read: int = 0
+
+    def notes(self) -> list[str]:
+        """What undo does not cover here, in sentences; empty where it covers everything."""
+        left = [(path, row[_WHY]) for path, row in self.files.items() if row[_WHY]]
+        reasons = dict.fromkeys(why for _, why in left)
+        notes = [_sentence([path for path, why in left if why == reason], "file", reason) for reason in reasons]
+        for reason in dict.fromkeys(self.closed.values()):
+            notes.append(_sentence([p for p, why in self.closed.items() if why == reason], "folder", reason))
+        return notes
+
+
+def _sentence(paths: Sequence[str], what: str, reason: str) -> str:
+    some = ", ".join(sorted(paths)[:3]) + (", …" if len(paths) > 3 else "")
+    return f"Undo does not cover what commands do to {len(paths)} {what}{'s' * (len(paths) != 1)} ({some}): {reason}."
+
+
+def scan(
+    roots: Iterable[Path],
+    *,
+    known: Scan,
+    keep: Callable[[bytes], object],
+    limits: Limits,
+    skip: Iterable[Path] = (),
+    follow_rules: bool = False,
+) -> Scan:
+    """Look at everything below the roots, which are resolved.
+
+    `known` is an earlier scan, whose rows hold where the stat does.  `keep` gets the content of each file that was read.
+    `follow_rules`: folders that `known` knows are judged by the ignore rules it found there, so that what it passed over
+    is passed over again.
+    """
+    walk = _Walk(known, keep, limits, {str(path) for path in skip}, follow_rules)
+    for root in _outermost(roots):
+        walk.root(root)
+    return walk.found
+
+
+def _outermost(roots: Iterable[Path]) -> list[Path]:
+    every = list(dict.fromkeys(roots))
+    return [r for r in every if not any(r != other and r.is_relative_to(other) for other in every)]
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The ignore rules that hold in a folder, outermost first, each with what stands before its relative paths."""
+
+    rules: tuple[tuple[IgnoreRules, int], ...]
+
+    def ignores(self, path: str, name: str, folder: bool) -> bool:
+        for rules, start in reversed(self.rules):
+            verdict = rules.verdict(path[start:], name, folder)
+            if verdict is not None:
+                return verdict
+        return False
+
+
+class _Walk:
+    def __init__(
+        self, known: Scan, keep: Callable[[bytes], object], limits: Limits, skip: set[str], follow_rules: bool
+    ) -> None:
+        self.found = Scan()
+        self._known = known
+        self._keep = keep
+        self._limits = limits
+        self._skip = skip
+        self._follow = follow_rules
+        self._kept = 0
+        self._root = Path("/")
+
+    def root(self, root: Path) -> None:
+        self._root = root
+        try:
+            fd = files.open_node(root, folder=True)
+        except OSError as error:
+            self.found.closed[str(root)] = files.reason(error)
+            return
+        try:
+            self._folder(fd, str(root), self._above(root), 0)
+        finally:
+            os.close(fd)
+
+    def _above(self, root: Path) -> _Chain:
+        """The rules of the repository outside the root, and its private ones."""
+        top = next((path for path in (root, *root.parents) if os.path.lexists(path / ".git")), root)
+        inside = [path for path in reversed(root.parents) if path.is_relative_to(top)]
+        sources = [(top / ".git/info/exclude", top), *((path / ".gitignore", path) for path in inside)]
+        found = ((self._rules(str(path), str(path)), len(_prefix(str(base)))) for path, base in sources)
+        return _Chain(tuple((rules, start) for rules, start in found if rules))
+
+    def _rules(self, key: str, path: str, dir_fd: int | None = None) -> IgnoreRules | None:
+        if self._follow and key in self._known.rules:
+            rules = self._known.rules[key]
+        else:
+            rules = _read_rules(path, dir_fd)
+        self.found.rules[key] = rules
+        return rules
+
+    def _folder(self, fd: int, path: str, chain: _Chain, depth: int) -> None:
+        found = self.found
+        try:
+            with os.scandir(fd) as entries:
+                names = list(entries)
+        except OSError as error:
+            found.closed[path] = files.reason(error)
+            return
+        full = len(found.files) + len(names) > self._limits.files or len(found.folders) >= self._limits.folders
+        if full and not (self._follow and path in self._known.folders):
+            found.closed[path] = f"more than {self._limits.files} files or {self._limits.folders} folders in all"
+            return
+        prefix = _prefix(path)
+        if path in self._known.folders and self._follow:
+            rules = self._rules(path, ".gitignore", fd) if path in self._known.rules else None
+        else:
+            rules = self._rules(path, ".gitignore", fd) if any(e.name == ".gitignore" for e in names) else None
+        if rules:
+            chain = _Chain((*chain.rules, (rules, len(prefix))))
+        found.folders[path] = os.fstat(fd).st_mode & 0o7777
+        for name in self._listed(fd, prefix, names, chain):
+            self._below(fd, name, prefix + name, chain, depth)
+
+    def _listed(self, fd: int, prefix: str, names: list[os.DirEntry[str]], chain: _Chain) -> list[str]:
+        """Take the files of a folder; the names of the folders to go into."""
+        below = []
+        found, known, ignored = self.found, self._known.files, chain.ignores if chain.rules else None
+        for entry in names:
+            name = entry.name
+            path = prefix + name
+            folder = entry.is_dir(follow_symlinks=False)
+            if ignored is not None and ignored(path, name, folder):
+                continue
+            if folder:
+                if name not in _PASSED_OVER and path not in self._skip:
+                    below.append(name)
+                continue
+            if not entry.is_file(follow_symlinks=False):
+                found.others.add(path)
+                continue
+            if name == ".git" or (name[0] == "." and fnmatchcase(name, TEMPORARY)):
+                continue
+            try:
+                s = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            row = known.get(path)
+            if (
+                row is None
+                or row[_RACY]
+                or row[_MTIME] != s.st_mtime_ns
+                or row[_CTIME] != s.st_ctime_ns
+                or row[_SIZE] != s.st_size
+                or row[_INODE] != s.st_ino
+                or row[_MODE] != s.st_mode
+            ):
+                row = self._read(fd, name, path, s)
+            elif self._follow:
+                found.files[path] = row
+                continue
+            if row is not None:
+                found.files[path] = row
+                self._kept += row[_SIZE] if not row[_WHY] else 0
+        return below
+
+    def _below(self, fd: int, name: str, path: str, chain: _Chain, depth: int) -> None:
+        if depth >= _DEPTH:
+            self.found.closed[path] = f"more than {_DEPTH} folders deep"
+            return
+        try:
+            inner = files.open_node(name, dir_fd=fd, folder=True)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.found.closed[path] = files.reason(error)
+            return
+        try:
+            self._folder(inner, path, chain, depth + 1)
+        finally:
+            os.close(inner)
+
+    def _read(self, fd: int, name: str, path: str, s: os.stat_result) -> Row | None:
+        """A file's row, its content kept where it may be; None where it is gone."""
+        self.found.read += 1
+        why = ""
+        if s.st_size > self._limits.file_bytes:
+            why = f"larger than {self._limits.file_bytes / 1e6:g} MB"
+        elif self._kept + s.st_size > self._limits.total_bytes:
+            why = f"beyond the {self._limits.total_bytes / 1e6:g} MB that are kept"
+        elif secret_name(Path(path), self._root):
+            why = "it usually holds secrets, which are not copied"
+        if why:
+            row = _row(s, "", why)
+            row[_RACY] = row[_RACY] or why.startswith("beyond")  # there may be room the next time
+            return row
+        try:
+            inner = files.open_node(name, dir_fd=fd)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return _row(s, "", files.reason(error))
+        try:
+            before = os.fstat(inner)
+            data = _content(inner, self._limits.file_bytes)
+            row = _row(os.fstat(inner), sha256(data).hexdigest(), "")
+            if (before.st_mtime_ns, before.st_size) != (row[_MTIME], row[_SIZE]) or len(data) != row[_SIZE]:
+                row[_RACY] = True
+            self._keep(data)
+        except OSError as error:
+            return _row(s, "", files.reason(error))
+        finally:
+            os.close(inner)
+        return row
+
+
+def _prefix(folder: str) -> str:
+    return folder if folder.endswith("/") else folder + "/"
+
+
+def _content(fd: int, limit: int) -> bytes:
+    parts, left = [], limit + 1
+    while left > 0 and (part := os.read(fd, min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _row(s: os.stat_result, digest: str, why: str) -> Row:
+    coarse = s.st_ctime_ns % 1_000_000_000 == 0
+    racy = time.time_ns() - s.st_ctime_ns < (_COARSE if coarse else _SLACK)
+    return [s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_mode, digest, why, racy]
+
+
+def _read_rules(path: str, dir_fd: int | None) -> IgnoreRules | None:
+    try:
+        fd = files.open_node(path, dir_fd=dir_fd)
+    except OSError:
+        return None
+    try:
+        data = _content(fd, _IGNORE_LIMIT)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return parse_ignore(os.fsdecode(data)) if len(data) <= _IGNORE_LIMIT else None
+
+
+# -- the difference --------------------------------------------------------------------
+
+
+def compare(before: Scan, after: Scan) -> tuple[list[Delta], list[str]]:
+    """What is different, by path, and what has changed that nobody looked at or kept, in sentences."""
+    return _Difference(before, after).all()
+
+
+@dataclass
+class _Difference:
+    before: Scan
+    after: Scan
+
+    def all(self) -> tuple[list[Delta], list[str]]:
+        deltas = sorted([*self._files(), *self._folders()], key=lambda delta: delta.path)
+        lost = [d.path for d in deltas for node in (d.before, d.after) if node is not None and node.why]
+        notes = [_changed(list(dict.fromkeys(lost)))] if lost else []
+        return deltas, notes
+
+    def _files(self) -> Iterator[Delta]:
+        old, new = self.before.files, self.after.files
+        for path, row in new.items():
+            was = old.get(path)
+            if was is row or (was is not None and _same(was, row)):
+                continue
+            before = self._node(self.before, path)
+            if before is None and not self._looked_at(path, self.before):
+                continue
+            yield Delta(path, before, _file(row), before is None and self._came(row))
+        for path, row in old.items():
+            if path not in new:
+                after = self._node(self.after, path)
+                if after is not None or (self._looked_at(path, self.after) and not os.path.lexists(path)):
+                    yield Delta(path, _file(row), after)
+
+    def _folders(self) -> Iterator[Delta]:
+        old, new = self.before.folders, self.after.folders
+        for path, mode in new.items():
+            if path in self.before.files or old.get(path) == mode or not self._looked_at(path, self.before):
+                continue
+            yield Delta(path, self._node(self.before, path), Node("folder", mode))
+        for path, mode in old.items():
+            gone = path not in new and path not in self.after.files
+            if gone and self._looked_at(path, self.after) and not os.path.isdir(path):
+                yield Delta(path, Node("folder", mode), self._node(self.after, path))
+
+    def _node(self, found: Scan, path: str) -> Node | None:
+        if path in found.files:
+            return _file(found.files[path])
+        if path in found.folders:
+            return Node("folder", found.folders[path])
+        return Node("other", 0) if path in found.others else None
+
+    def _looked_at(self, path: str, found: Scan) -> bool:
+        """Whether the scan would have seen something at the path: no folder on the way was left out."""
+        if path in found.closed:
+            return False
+        parent = os.path.dirname(path)
+        while parent not in found.folders:
+            if parent in found.closed or parent == "/":
+                return False
+            parent = os.path.dirname(parent)
+        return True
+
+    def _came(self, row: Row) -> bool:
+        if min(row[_MTIME], row[_CTIME]) >= self.before.started - _SLACK:
+            return False
+        return row[_INODE] not in self._inodes
+
+    @cached_property
+    def _inodes(self) -> set[int]:
+        return {row[_INODE] for row in self.before.files.values()}
+
+
+def _changed(paths: Sequence[str]) -> str:
+    some = ", ".join(sorted(paths)[:3]) + (", …" if len(paths) > 3 else "")
+    return f"This cannot be undone for {len(paths)} file{'s' * (len(paths) != 1)} whose content is not kept: {some}."
+
+
+def _same(one: Row, other: Row) -> bool:
+    if one[_MODE] != other[_MODE]:
+        return False
+    if one[_WHY] or other[_WHY]:
+        return bool(one[_SIZE] == other[_SIZE] and one[_MTIME] == other[_MTIME] and one[_INODE] == other[_INODE])
+    return bool(one[_DIGEST] == other[_DIGEST])
+
+
+def _file(row: Row) -> Node:
+    return Node("file", stat.S_IMODE(row[_MODE]), row[_SIZE], row[_DIGEST], row[_WHY])

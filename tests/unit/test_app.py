@@ -1,0 +1,74 @@
+"""The composition root."""
+
+import os
+
+import pytest
+
+from hypercode.app import build, model_settings
+from hypercode.config import Config, setting_names
+from hypercode.errors import ConfigError
+from hypercode.llm.fake import ScriptedModel
+from hypercode.safety import sandbox
+from hypercode.safety.sandbox import Box
+
+
+def config(**settings):
+    made = Config(sources=dict.fromkeys(setting_names(), "test"))
+    for name, value in settings.items():
+        setattr(made, name, value)
+    return made
+
+
+def built(tmp_path, **settings):
+    environ = {"HOME": str(tmp_path), "HYPERCODE_HOME": str(tmp_path / "hypercode"), "PATH": os.environ["PATH"]}
+    (tmp_path / "work").mkdir(exist_ok=True)
+    return build(config(**settings), cwd=tmp_path / "work", environ=environ, complete=ScriptedModel([]).complete)
+
+
+def test_mode_auto_needs_the_full_box(tmp_path, monkeypatch):
+    monkeypatch.setattr(sandbox.Box, "probe", classmethod(lambda cls, policy, env: Box.none(policy, "None here.")))
+    with pytest.raises(ConfigError, match="None here.*--no-sandbox"):
+        built(tmp_path, mode="auto")
+    assert not built(tmp_path, mode="auto", sandbox=False).gate.boxed
+
+
+async def test_the_box_is_looked_for_once(tmp_path, monkeypatch):
+    probes = []
+
+    def probe(cls, policy, environment):
+        probes.append(policy)
+        return Box.none(policy, "None here.")
+
+    monkeypatch.setattr(sandbox.Box, "probe", classmethod(probe))
+    app = built(tmp_path)
+    assert probes == [], "not before it is needed"
+    await app.box_ready()
+    await app.box_ready()
+    assert len(probes) == 1
+    assert "every command asks" in app.box_said
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"add_dirs": ["/nowhere/at/all"]}, "not a folder"),
+        ({"allow": [""]}, "allow"),
+    ],
+)
+def test_what_cannot_be_is_said(tmp_path, settings, words):
+    with pytest.raises(ConfigError, match=words):
+        built(tmp_path, **settings)
+
+
+def test_model_settings():
+    made = model_settings(config(provider={"sort": "price"}, idle_timeout=5.0), {"OPENROUTER_API_KEY": "k"})
+    assert (made.api_key, made.extra_body, made.idle_timeout) == ("k", {"provider": {"sort": "price"}}, 5.0)
+    assert made.first_event_timeout == 120.0
+    only_idle = config(idle_timeout=5.0)
+    only_idle.sources["first_event_timeout"] = "default"
+    assert model_settings(only_idle, {"OPENROUTER_API_KEY": "k"}).first_event_timeout == 5.0
+    with pytest.raises(ConfigError, match="No API key"):
+        model_settings(config(), {})
+    with pytest.raises(ConfigError, match="plain http"):
+        model_settings(config(base_url="http://far.invalid/v1"), {"HYPERCODE_API_KEY": "k"})
+    assert model_settings(config(base_url="http://127.0.0.1:1/v1"), {}).api_key is None
