@@ -141,7 +141,7 @@ class _Gate:
         rule_ = next((r for r in self.allow if tokens and r.matches(tokens)), None)
         if rule_:
             return Part(simple.text, Decision.AUTO, f"allow rule: {rule_}")
-        self.offers.append(narrowest(tokens) if tokens else None)
+        self.offers.append(_narrowest(tokens) if tokens else None)
         return Part(simple.text, Decision.ASK, reading or simple.construct or "not understood")
 
     def breaks(self, line: Line, item: Item, views: list[View], reading: Reading | str | None) -> str:
@@ -173,7 +173,7 @@ class _Gate:
         if not words[0].plain or not re.fullmatch(r"[A-Za-z0-9_.:+-]+|\[\[?", words[0].raw):
             return "an unusual way to name a command"
         name = words[0].raw
-        words[1:] = [shown(w, name) for w in words[1:]]
+        words[1:] = [_shown(w, name) for w in words[1:]]
         looped = sorted({v for w in words for v in w.variables} & set(item.values) - {"HOME", "PWD"})
         choices = [sorted(item.values[v]) for v in looped]
         reading: Reading | str = "not on the list of readers"
@@ -234,7 +234,7 @@ class _Gate:
         return ""
 
 
-def shown(word: Word, name: str) -> Word:
+def _shown(word: Word, name: str) -> Word:
     """The word with what may safely stay unknown filled in: harmless variables and read-only output in shown text,
     `<(…)` where a file is expected.  The commands inside are judged by themselves."""
     return replace(word, pieces=tuple(_filled(p, name) for p in word.pieces))
@@ -255,7 +255,7 @@ def _filled(piece: Piece, name: str) -> Piece:
     return Piece("lit", "x", True) if (text and (harmless or output)) or sum_ or file else piece
 
 
-def narrowest(tokens: tuple[str, ...]) -> tuple[str, ...]:
+def _narrowest(tokens: tuple[str, ...]) -> tuple[str, ...]:
     """The shortest sensible rule for a command: up to its verb, or all of it where the program can do anything."""
     name = base(tokens[0])
     if name in _VERBED:

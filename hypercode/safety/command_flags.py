@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hypercode.safety.command_table import FIND_PLAIN, FIND_VALUE, TABLE, TEST_WORDS, VERSION, Spec
 from hypercode.safety.command_words import Form
 
-__all__ = ["Reading", "arguments", "check"]
+__all__ = ["Reading", "Refused", "arguments", "check"]
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hypercode.safety.command_flags import Reading, Refused, arguments
 from hypercode.safety.command_table import GIT
@@ -89,9 +90,7 @@ def _after_verb(verb: str, rest: list[Form]) -> list[Form]:
             raise Refused(f"changes the repository or uses the network: git {verb} {first}")
         return [f for f in rest if f.text != first or shows]
     elif verb == "config":
-        reading = (
-            (len(operands) == 1 and not flags) or flags & {"get", "get-all", "get-regexp"} or operands[:1] == ["get"]
-        )
+        reading = (len(operands) == 1 and not flags) or flags & {"get", "get-all"} or operands[:1] == ["get"]
         if not reading or re.search(
             r"extraheader|secret|token|passw|helper|insteadof", " ".join(operands), re.IGNORECASE
         ):
@@ -99,64 +98,88 @@ def _after_verb(verb: str, rest: list[Form]) -> list[Form]:
     return rest
 
 
-def git_breaker(args: Sequence[Form]) -> str:
-    """Why a git call asks every time: lost work, rewritten published history, planted code.  Empty if it need not."""
-    _, verb, rest = git_verb(args)
-    texts = [f.shortest for f in rest]
-    flags = [t for t in texts if t.startswith("-")]
-    letters = {c for t in flags if not t.startswith("--") for c in t[1:]}
-    operands = [t for t in texts if not t.startswith("-")]
-    if any("ext::" in f.text or "fd::" in f.text for f in args):
-        return "a git transport that runs a command"
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What follows git's verb."""
 
-    def has(*longs: str) -> bool:
+    texts: list[str]
+
+    @property
+    def flags(self) -> list[str]:
+        return [t for t in self.texts if t.startswith("-")]
+
+    @property
+    def letters(self) -> set[str]:
+        return {c for t in self.flags if not t.startswith("--") for c in t[1:]}
+
+    @property
+    def operands(self) -> list[str]:
+        return [t for t in self.texts if not t.startswith("-")]
+
+    def has(self, *longs: str) -> bool:
         """Git takes every unambiguous beginning of a long option."""
-        return any(long.startswith(t.split("=", 1)[0]) for t in flags for long in longs if len(t) > 3) or any(
-            t in longs for t in flags
-        )
+        given = [t.split("=", 1)[0] for t in self.flags if len(t) > 2 and t.startswith("--")]
+        return any(long.startswith(t) for t in given for long in longs)
 
-    lost = {
-        "reset": has("--hard", "--merge", "--keep"),
-        "clean": ("f" in letters or has("--force")) and not ("n" in letters or has("--dry-run")),
-        "checkout": "--" in texts
-        or bool(letters & {"f", "B", "p"})
-        or has("--force", "--ours", "--theirs", "--pathspec-from-file", "--patch")
-        or any(t in (".", "./", ":/", "*") or t.startswith((":", "./", "../", "*")) for t in operands)
-        or any(re.search(r"\.[A-Za-z]{1,5}$", t) for t in operands)
-        or len(operands) > 1 + 2 * ("b" in letters),
-        "restore": not (has("--staged") or "S" in letters) or has("--worktree") or "W" in letters,
-        "stash": operands[:1] in (["clear"], ["drop"]),
-        "branch": bool(letters & {"D", "M", "C", "f"})
-        or (bool(letters & {"d", "m"}) and has("--force"))
-        or has("--force"),
-        "switch": bool(letters & {"f", "C"}) or has("--force", "--discard-changes", "--force-create"),
-        "rm": "f" in letters or has("--force") or ("r" in letters and not has("--cached")),
-        "worktree": operands[:1] == ["remove"] and ("f" in letters or has("--force")),
-        "reflog": operands[:1] in (["expire"], ["delete"], ["drop"]),
-        "gc": has("--prune", "--aggressive"),
+
+def _loses_files(verb: str, call: _Call) -> bool:
+    """Uncommitted work, or the only name of a commit."""
+    return {
+        "reset": call.has("--hard", "--merge", "--keep"),
+        "clean": ("f" in call.letters or call.has("--force")) and not ("n" in call.letters or call.has("--dry-run")),
+        "checkout": "--" in call.texts
+        or bool(call.letters & {"f", "B", "p"})
+        or call.has("--force", "--ours", "--theirs", "--pathspec-from-file", "--patch")
+        or any(t in (".", "./", ":/", "*") or t.startswith((":", "./", "../", "*")) for t in call.operands)
+        or any(re.search(r"\.[A-Za-z]{1,5}$", t) for t in call.operands)
+        or len(call.operands) > 1 + 2 * ("b" in call.letters),
+        "restore": not (call.has("--staged") or "S" in call.letters) or call.has("--worktree") or "W" in call.letters,
+        "stash": call.operands[:1] in (["clear"], ["drop"]),
+        "branch": bool(call.letters & {"D", "M", "C", "f"})
+        or (bool(call.letters & {"d", "m"}) and call.has("--force"))
+        or call.has("--force"),
+        "switch": bool(call.letters & {"f", "C"}) or call.has("--force", "--discard-changes", "--force-create"),
+        "rm": "f" in call.letters or call.has("--force") or ("r" in call.letters and not call.has("--cached")),
+        "worktree": call.operands[:1] == ["remove"] and ("f" in call.letters or call.has("--force")),
+        "reflog": call.operands[:1] in (["expire"], ["delete"], ["drop"]),
+    }.get(verb, False)
+
+
+def _loses_history(verb: str, call: _Call) -> bool:
+    """What git keeps as a way back."""
+    return {
+        "gc": call.has("--prune", "--aggressive"),
         "prune": True,
         "update-ref": True,
         "filter-branch": True,
         "filter-repo": True,
-        "read-tree": has("--reset") or "u" in letters,
-        "checkout-index": "f" in letters or has("--force"),
-        "submodule": operands[:1] == ["deinit"] and ("f" in letters or has("--force", "--all")),
-        "tag": bool(letters & {"d", "f"}) or has("--delete", "--force"),
-        "notes": operands[:1] in (["remove"], ["prune"]),
+        "read-tree": call.has("--reset") or "u" in call.letters,
+        "checkout-index": "f" in call.letters or call.has("--force"),
+        "submodule": call.operands[:1] == ["deinit"] and ("f" in call.letters or call.has("--force", "--all")),
+        "tag": bool(call.letters & {"d", "f"}) or call.has("--delete", "--force"),
+        "notes": call.operands[:1] in (["remove"], ["prune"]),
         "replace": True,
-        "update-index": False,
-    }
-    if lost.get(verb):
+    }.get(verb, False)
+
+
+def git_breaker(args: Sequence[Form]) -> str:
+    """Why a git call asks every time: lost work, rewritten published history, planted code.  Empty if it need not."""
+    _, verb, rest = git_verb(args)
+    call = _Call([f.shortest for f in rest])
+    if any("ext::" in f.text or "fd::" in f.text for f in args):
+        return "a git transport that runs a command"
+
+    if _loses_files(verb, call) or _loses_history(verb, call):
         return f"may lose work: git {verb}"
     if verb == "push" and (
-        letters & {"f", "d"}
-        or has("--force", "--force-with-lease", "--force-if-includes", "--mirror", "--delete", "--prune")
-        or any(t.startswith(("+", ":")) for t in operands)
+        call.letters & {"f", "d"}
+        or call.has("--force", "--force-with-lease", "--force-if-includes", "--mirror", "--delete", "--prune")
+        or any(t.startswith(("+", ":")) for t in call.operands)
     ):
         return "rewrites or deletes published history: git push"
     if verb == "credential" or (verb.startswith("credential-")):
         return "shows stored passwords: git credential"
-    return _config(texts, flags, operands) if verb == "config" else ""
+    return _config(call.texts, call.flags, call.operands) if verb == "config" else ""
 
 
 def _config(texts: list[str], flags: list[str], operands: list[str]) -> str:

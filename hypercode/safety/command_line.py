@@ -31,6 +31,8 @@ _STARTS = re.compile(
 """Variables whose text is run as a command sooner or later."""
 _SHELL_OUT = re.compile(r"!\s*([^\n\"']+)|(?:^|[;\d$/}\n])\s*e\s+([^\n\"']+)")  # of editors, and of sed
 _GUESSES = ("rm", "dd", "mv", "chmod")
+_DUMPERS = {"env", "printenv", "set", "export", "declare", "compgen"}
+_SEARCHERS = {"grep", "egrep", "fgrep", "rg", "awk", "sed"}
 _TEXTS = {"echo", "printf", "print"}
 
 
@@ -128,6 +130,8 @@ class Line:
         texts: list[str] = []
         seen: set[tuple[str, ...]] = set()
         pending = deque((flat[i:], False) for i in range(first))
+        if item.simple.recovered:  # where a command begins in it nobody knows
+            pending += [(flat[i:], True) for i in range(first, len(flat))]
         pending += [([Form(n), *flat[1:]], False) for n in _GUESSES if flat and _may_be(flat[0], n)]
         texts += [] if flat else self._started(item)
         while pending:
@@ -211,53 +215,38 @@ class Line:
         return self._leaks(views, names)
 
     def _leaks(self, views: list[View], names: set[str]) -> str:
-        files = [p for v in views if not v.tail for p in places(v)] if names & NETWORK else []
-        files += [
-            p
-            for i in self.items
-            for r in i.simple.redirects
-            if r.target
-            for f in forms(r.target, i.values, self.home)
-            for p in resolve(f.text, i.folders)
-        ]
+        """A secret, or what a command printed, on its way to the screen or the network."""
         dumps = [
             v
             for v in views
-            if (
-                v.name in ("env", "printenv", "set", "export", "declare", "compgen")
-                and all(a.text.startswith("-") for a in v.args)
-            )
+            if v.name in _DUMPERS and {a.text for a in v.args} <= {"-p", "-0", "--null", "-x", "-e", "-v"}
         ]
         if names & NETWORK:
-            if any(map(project_secret, files)):
+            sending = [v for v in views if v.name in NETWORK]
+            given = self._given_at_run_time()
+            if any(map(project_secret, self._files(views))):
                 return "sends project secrets"
             if dumps:
                 return "sends the environment"
-            filled = {n for i in self.items for n, w in i.simple.assigns if w.holes or w.odd}
-            filled |= {
-                w.raw
-                for i in self.items
-                if i.simple.words and i.simple.words[0].raw == "read"
-                for w in i.simple.words[1:]
-            }
-            if any(v.name in NETWORK and any(filled & w.variables for w in v.simple.words) for v in views):
+            if any(given & w.variables for v in sending for w in v.simple.words):
                 return "could carry data out"
-            if any(
-                v.name in NETWORK
-                and v.name not in ("ping", "getent")
-                and "xargs" in names
-                and v.simple.words[0].raw == "xargs"
-                for v in views
-            ):
+            if any(v.simple.words and v.simple.words[0].raw in _INPUT_RUNNERS for v in sending):
                 return "could carry data out"
-        if dumps and any(
-            secret_name(a.text.strip("^=.*"))
-            for v in views
-            if v.name in ("grep", "egrep", "rg", "awk", "sed")
-            for a in v.args
-        ):
-            return "shows a secret variable"
-        return ""
+        searched = [a.text.strip("^=.*") for v in views if v.name in _SEARCHERS for a in v.args]
+        return "shows a secret variable" if dumps and any(map(secret_name, searched)) else ""
+
+    def _files(self, views: list[View]) -> Iterator[str]:
+        """Every path the line names, targets of redirects included."""
+        yield from (p for v in views if not v.tail for p in places(v))
+        for item in self.items:
+            for target in (r.target for r in item.simple.redirects if r.target):
+                yield from (p for f in forms(target, item.values, self.home) for p in resolve(f.text, item.folders))
+
+    def _given_at_run_time(self) -> set[str]:
+        """Variables filled with what a command prints or what is read."""
+        simples = [i.simple for i in self.items]
+        read = {w.raw for s in simples if s.words and s.words[0].raw == "read" for w in s.words[1:]}
+        return read | {n for s in simples for n, w in s.assigns if w.holes or w.odd}
 
 
 def _may_be(form: Form, name: str) -> bool:

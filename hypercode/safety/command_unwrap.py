@@ -94,7 +94,7 @@ def tails(words: Sequence[Form]) -> Iterator[list[Form]]:
         yield args[[a.text for a in args].index("-m") + 1 :]
     elif not _runs(words):
         return
-    starts = range(len(args))
+    starts: Sequence[int] = range(len(args))
     if name in ("find", "gfind"):
         starts = [i + 1 for i, a in enumerate(args) if a.text in ("-exec", "-execdir", "-ok", "-okdir")]
     elif name == "git":
