@@ -42,7 +42,7 @@ class Config:
     """Every setting with its default; `sources` says where each value came from, `notices` what was ignored."""
 
     model: str = _key("The model, as the server names it.", "openrouter/auto", project="choose")
-    fallbacks: list[str] = _key("Models to try, in this order, when the first cannot answer.", [], project="choose")
+    models: list[str] = _key("Models to try, in this order, when the first cannot answer.", [], project="choose")
     base_url: str = _key("The server: OpenRouter or any OpenAI-compatible base URL.", OPENROUTER_URL)
     api_key: str = _key("The key for base_url; better kept in the environment. Keep this file private.", "")
     mode: str = _key("How much runs unasked: ask, edits, plan or auto.", "ask", choices=_MODES)
@@ -66,6 +66,8 @@ class Config:
     vi: bool = _key("Vi keys in the input line.", False)
     plain: bool = _key("No colours, no live region: plain lines.", False)
     headers: dict[str, Any] = _key("Further HTTP headers for each request.", {})
+    cache_control: dict[str, Any] = _key('Prompt caching, where it is not automatic: {type = "ephemeral"}.', {})
+    session_id: str = _key("Keeps one provider for a conversation on OpenRouter; empty: the session's own id.", "")
     provider: dict[str, Any] = _key("OpenRouter's routing preferences, sent as they are.", {})
     reasoning: dict[str, Any] = _key('Reasoning settings, sent as they are: {effort = "high"}.', {}, project="choose")
     extra_body: dict[str, Any] = _key("Further fields for each request, sent as they are.", {})

@@ -106,7 +106,7 @@ class Client:
                     raise
                 emit(Notice("warning", f"{model} cannot answer ({brief(error)}); trying {following} instead."))
             else:
-                for notice in oddities(settings, model, reply):
+                for notice in oddities(settings, model, reply, messages):
                     emit(notice)
                 return
 

@@ -110,13 +110,32 @@ def request_body(
     return {k: v for k, v in body.items() if k not in refused}
 
 
-def oddities(settings: ModelSettings, model: str, reply: Reply) -> list[Notice]:
+def oddities(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[Message]) -> list[Notice]:
     """What the person should know of an answer that is complete."""
     notices = []
     answered = reply.model or ""
     if is_openrouter(settings.base_url) and answered in settings.fallbacks and answered != model:
         notices.append(Notice("warning", f"{model} could not answer; this answer is by {answered}."))
+    if _misses_cache(settings, model, reply, sent):
+        advice = 'cache_control = {type = "ephemeral"} in the configuration asks for it'
+        notices.append(
+            Notice("warning", f"{model} read nothing from its cache, so the whole request is billed; {advice}.")
+        )
     return notices
+
+
+def _misses_cache(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[Message]) -> bool:
+    """Whether caching, which this kind of model does only when asked to, has not begun by the second turn.
+
+    Said on the second turn alone; a request below Anthropic's least size for caching (1,024 tokens) is none to mention.
+    """
+    if "anthropic/" not in model or "cache_control" in settings.extra_body:
+        return False
+    if sum(message.get("role") == "assistant" for message in sent) != 1:
+        return False
+    usage = reply.usage or {}
+    details = usage.get("prompt_tokens_details") or {}
+    return details.get("cached_tokens") == 0 and (usage.get("prompt_tokens") or 0) > 1_024
 
 
 def refused_field(error: ModelError, sent: Mapping[str, Any], refused: frozenset[str]) -> str | None:
