@@ -18,7 +18,7 @@ from hypercode import events
 from hypercode.errors import LimitReached, ModelError, StreamInterrupted
 from hypercode.events import Bus, Event
 from hypercode.execution import Approve, Execution, Nowhere, Recorder
-from hypercode.messages import CUT_REASONS, Message, Reply, check, system, unanswered, user
+from hypercode.messages import CUT_REASONS, Message, Reply, check, cut_note, spoken, system, text_of, unanswered, user
 from hypercode.tools.base import Toolbox, ToolContext
 
 __all__ = ["Agent", "Complete", "Limits", "Result", "exit_code"]
@@ -73,7 +73,8 @@ class Agent:
 
     `prompt` makes the system prompt anew for each request.  `journal` keeps the session, `about` is what its first record
     says.  `messages` is the history without it, valid after every
-    ending.  `cost` is what the session was billed in USD, None while no provider has said.
+    ending.  `cost` is what the session was billed in USD, None while no provider has said.  `opened` says that the journal has a
+    start of this conversation.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Agent:
         self.limits = limits or Limits()
         self.journal: Recorder = journal or Nowhere()
         self.about = dict(about or {})
-        self._opened = False
+        self.opened = False
         self.messages: list[Message] = []
         self.inbox: deque[str] = deque()
         self.turns = 0
@@ -106,6 +107,7 @@ class Agent:
         self.usage: dict[str, Any] | None = None
         self.cost: float | None = None
         self._cut_note = ""
+        self._owed: list[Message] = []
         self._task: asyncio.Task[Result] | None = None
         self._aborting = False
 
@@ -157,9 +159,40 @@ class Agent:
         """The tools' context for a command the person types: an output of its own, and no box."""
         return replace(self.context, output=output, box=None)
 
-    def forget_cut(self) -> None:
-        """The cut reply is asked for again: the model need not be told that it was cut."""
+    def record(self, kind: str, /, **fields: Any) -> None:
+        """Write a record into the journal, the start of the session before it where that is not there yet."""
+        self._open()
+        self.journal.append(kind, **fields)
+
+    def tell(self, text: str, **about: Any) -> None:
+        """Put something into the conversation that the model reads with the next message; `about` goes with its record."""
+        self.record("user", message=(message := user(text)), **about)
+        self.messages.append(message)
+
+    def compacted(self, messages: Sequence[Message], reply: Reply | None = None) -> None:
+        """Go on with the shorter conversation; `reply` has what the summary in it cost."""
+        if len(messages) != len(self.messages) or any(a is not b for a, b in zip(messages, self.messages, strict=True)):
+            self.messages = list(messages)
+            self.record("compaction", messages=self.messages)
+        if reply is not None:
+            self._add_up(reply)
+
+    def drop_answer(self) -> int:
+        """Take the last answer out of the conversation, what tools did stays; the number of messages that are gone."""
+        count = 0
+        while (
+            self.messages and self.messages[-1].get("role") == "assistant" and not self.messages[-1].get("tool_calls")
+        ):
+            self.messages.pop()
+            count += 1
         self._cut_note = ""
+        return count
+
+    def rewind(self, place: int) -> str:
+        """Go back to before the message of the person at this place in the conversation; what it said."""
+        self._cut_note, text = spoken(text_of(self.messages[place]))
+        del self.messages[place:]
+        return text
 
     def resume(
         self,
@@ -168,14 +201,19 @@ class Agent:
         journal: Recorder | None = None,
         turns: int = 0,
         cost: float | None = None,
-        cut: bool = False,
+        cut: str = "",
+        owed: Sequence[Message] = (),
     ) -> None:
-        """Go on with another conversation, which may be empty; `cut` says that its last reply broke off."""
+        """Go on with another conversation, which may be empty.
+
+        `cut` says how its last reply broke off: an outcome, or `ended`.  `owed` are the results in it that its journal lacks.
+        """
         self.messages = list(messages)
         self.journal = journal or Nowhere()
         self.turns, self.cost, self.usage = turns, cost, None
-        self._opened = False
-        self._cut_note = f"[Your previous reply was {_CUTS['interrupted']}.]\n\n" if cut else ""
+        self.opened = False
+        self._owed = list(owed)
+        self._cut_note = cut_note(_CUTS.get(cut, ""))
 
     # -- the loop ----------------------------------------------------------------
 
@@ -204,15 +242,18 @@ class Agent:
                 return Result("complete", turn.reply.finish_reason, turn.reply.text)
         raise AssertionError("the turn limit ends the loop")
 
+    def _open(self) -> None:
+        if not self.opened:
+            self.opened = True
+            self.journal.append("session", **self.about)
+            for message in self._owed:
+                self.journal.append("result", message=message, is_error=True, kind="unknown")
+            self._owed.clear()
+
     def _take_inbox(self) -> None:
         while self.inbox:
             text = self.inbox.popleft()
-            message = user(self._cut_note + text)
-            if not self._opened:
-                self._opened = True
-                self.journal.append("session", **self.about)
-            self.journal.append("user", message=message)
-            self.messages.append(message)
+            self.tell(self._cut_note + text)
             self._cut_note = ""
             self.bus.emit(events.UserMessage(text))
 
@@ -231,6 +272,7 @@ class Agent:
     async def _turn(self) -> _Turn:
         self.turns += 1
         turn = _Turn(self.turns, Execution(self.tools, self.context, self.approve, self.bus, self.journal))
+        self._open()
         self.bus.emit(events.TurnStart(turn.number))
         try:
             await self._ask(turn)
@@ -293,7 +335,7 @@ class Agent:
             self.messages.append(turn.calls.results[call_id])
         self.refused += turn.calls.refused
         if turn.outcome in _CUTS and reply.shown:
-            self._cut_note = f"[Your previous reply was {_CUTS[turn.outcome]}.]\n\n"
+            self._cut_note = cut_note(_CUTS[turn.outcome])
         end = events.TurnEnd(
             turn=turn.number,
             outcome=turn.outcome,
@@ -312,6 +354,7 @@ _CUTS = {
     "aborted": "stopped before its end",
     "interrupted": "broken off by the connection",
     "error": "broken off by an error of the server",
+    "ended": "broken off when the program ended",
 }
 
 

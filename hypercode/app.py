@@ -15,30 +15,34 @@ import asyncio
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypercode import __version__, events
 from hypercode.agent import Agent, Complete, Limits, Result, exit_code
-from hypercode.config import OPENROUTER_URL, Config, Folders, is_loopback, pick_key
+from hypercode.config import Config, Folders
 from hypercode.errors import ConfigError
 from hypercode.events import Bus
-from hypercode.llm.settings import ModelSettings
-from hypercode.memory.context import system_prompt
-from hypercode.memory.sessions import path_of
+from hypercode.memory.context import Meter, prompt_parts
+from hypercode.memory.fit import Fit
+from hypercode.memory.instructions import Instructions
+from hypercode.memory.sessions import find, latest, path_of
+from hypercode.memory.skills import Skills
+from hypercode.memory.skills import load as load_skills
+from hypercode.parts import gate_for, model_settings, secrets_of
 from hypercode.process import child_environment
 from hypercode.safety.approval import Asker, Gate, Mode
-from hypercode.safety.paths import FileGuard
 from hypercode.safety.redact import Redactor
-from hypercode.safety.rules import Rule, parse_rule
+from hypercode.safety.trust import Trust, TrustState
 from hypercode.tools.base import Toolbox, ToolContext
+from hypercode.tools.skill import skill_tool
 
 if TYPE_CHECKING:
     from hypercode.memory.history import Loaded
 
-__all__ = ["App", "build", "gate_for", "model_settings", "new_session_id"]
+__all__ = ["App", "build", "new_session_id"]
 
 
 @dataclass(slots=True)
@@ -53,7 +57,11 @@ class App:
     client: Any
     temp: Path
     redactor: Redactor
+    fit: Fit
+    instructions: Instructions
+    skills: Skills
     box_said: str = ""
+    _started: bool = False
     _probing: asyncio.Future[None] | None = None
 
     @property
@@ -64,12 +72,34 @@ class App:
     def start(self) -> None:
         """Announce the session, and what the configuration had to say; clear away what a killed session left half-written."""
         self.gate.files.sweep()
+        self._started = True
+        self.bus.on(events.Notice, self._keep_notice)
         cwd = str(self.agent.context.workspace)
         self.bus.emit(events.SessionStart(self.session, self.config.model, cwd, __version__))
         for notice in self.config.notices:
             self.bus.emit(events.Notice("warning", notice))
         if self.gate.mode is Mode.AUTO and not self.gate.boxed:
             self.bus.emit(events.Notice("warning", "Mode auto without a sandbox: commands run with all your rights."))
+
+    def prompt_parts(self) -> dict[str, str]:
+        """The system prompt of the next request, by part."""
+        return prompt_parts(
+            self.agent.context.workspace,
+            plan=self.gate.mode is Mode.PLAN,
+            instructions=self.instructions.text,
+            skills=self.skills.text,
+        )
+
+    def use_window(self, model: Any) -> None:
+        """What the catalog knows of the model (None: nothing)."""
+        self.fit.meter.use(
+            model.context if model else None, model.max_output if model else None, self.config.max_tokens
+        )
+
+    def _touched(self, event: events.ToolExecutionStart) -> None:
+        path = event.arguments.get("path")
+        for text in self.instructions.touch(path) if isinstance(path, str) else ():
+            self.bus.emit(events.Notice("info", text))
 
     def new_conversation(self) -> None:
         """Begin an empty conversation, with a journal of its own that is made with the first message."""
@@ -81,6 +111,11 @@ class App:
             self.session = new_session_id()
             path = path.with_name(f"{self.session}.jsonl")
         self.agent.resume([], journal=Journal(path, redactor=self.redactor, on_failure=self._unsaved))
+
+    def saved_conversation(self, name: str) -> Path:
+        """The file of the session of that id or name; of this folder's last one for an empty name.  Raises ConfigError."""
+        where = self.folders.state, self.agent.context.workspace
+        return find(*where, name) if name else latest(*where)
 
     def resume_conversation(self, path: Path) -> Loaded:
         """Go on with a saved conversation; what is to be said of it is announced.  Raises ConfigError."""
@@ -95,11 +130,51 @@ class App:
             journal=opened.journal,
             turns=loaded.turns,
             cost=loaded.cost,
-            cut=bool(loaded.partial.strip()),
+            cut=loaded.broken,
+            owed=loaded.owed,
         )
-        for notice in opened.notices:
-            self.bus.emit(events.Notice("warning", notice))
+        elsewhere = []
+        if loaded.cwd and loaded.cwd != (here := str(self.agent.context.workspace)):
+            elsewhere.append(f"This conversation began in {loaded.cwd}; the tools work here, in {here}.")
+        for notice in (*opened.notices, *elsewhere):
+            if self._started:
+                self.bus.emit(events.Notice("warning", notice))
+            else:
+                self.config.notices.append(notice)
         return loaded
+
+    def rewind(self, place: int) -> str:
+        """Go back to before the message of the person at this place in the conversation, and return what it said.
+
+        The journal keeps what is left behind.
+        """
+        messages = self.agent.messages
+        later = sum(message.get("role") == "user" for message in messages[place:])
+        starts = self._recorded().starts
+        self.agent.record("rewind", to=starts[-later][0] if later <= len(starts) else 0)
+        return self.agent.rewind(place)
+
+    def drop_answer(self) -> None:
+        """Take the last answer out of the conversation, to ask for another one; the journal keeps it."""
+        loaded = self._recorded()
+        if count := self.agent.drop_answer():
+            to = next((number for number in loaded.numbers[-count:] if number), None)
+            if to is not None:
+                self.agent.record("rewind", to=to)
+
+    def _recorded(self) -> Loaded:
+        from hypercode.memory.history import Loaded
+        from hypercode.memory.journal import Journal
+
+        journal = self.agent.journal
+        try:
+            return journal.read() if isinstance(journal, Journal) else Loaded(Path(), [])
+        except ConfigError:  # the file is gone, and said so
+            return Loaded(Path(), [])
+
+    def _keep_notice(self, notice: events.Notice) -> None:
+        if self.agent.opened and getattr(self.agent.journal, "saved", False):
+            self.agent.journal.append("notice", sync=False, level=notice.level, text=notice.text)
 
     def _unsaved(self, text: str) -> None:
         self.bus.emit(events.Notice("error", text))
@@ -123,7 +198,7 @@ class App:
             self.temp,
             self.folders.state / "quarantine",
             own=self.folders.own,
-            readable=(self.folders.cache / "outputs",),
+            readable=(self.folders.cache / "outputs", self.folders.config_file.parent / "skills"),
         )
         box = Box.probe(policy, context.environment)
         context.box = box if box.kind != "none" else None
@@ -190,18 +265,29 @@ def build(
         environment=child_environment(environ, temp=temp, keep=config.keep_env),
         passes=gate.passes,
     )
+    trust = Trust(folders.state, own=folders.own)
+    workspace = gate.files.workspace
+    accepted, trusted = trust.accepted(workspace), trust.of(workspace) is TrustState.TRUSTED
+    own = folders.config_file.parent
+    instructions = Instructions(workspace, user_folder=own, accepted=accepted, trusted=trusted)
+    skills = load_skills([own / "skills"], accepted, trusted=trusted)
+    config.notices += [*trust.notices, *instructions.notices, *skills.notices]
+    fit = Fit(complete, Meter())
     agent = Agent(
-        complete=complete,
-        tools=Toolbox.discover(),
+        complete=fit.complete,
+        tools=Toolbox.discover().plus(skill_tool(skills)),
         context=context,
         approve=gate,
         bus=bus,
-        prompt=lambda: system_prompt(gate.files.workspace, plan=gate.mode is Mode.PLAN),
+        prompt=lambda: "".join(app.prompt_parts().values()),
         limits=Limits(config.max_turns, config.max_cost, config.timeout),
         about={"cwd": str(gate.files.workspace), "model": config.model, "version": __version__},
     )
-    redactor = Redactor([*_secrets(config, environ)])
-    app = App(config, folders, agent, gate, session, client, temp, redactor)
+    redactor = Redactor([*secrets_of(config, environ)])
+    app = App(config, folders, agent, gate, session, client, temp, redactor, fit, instructions, skills)
+    fit.replace = lambda done: agent.compacted(done.messages, done.reply)
+    app.use_window(None)
+    bus.on(events.ToolExecutionStart, app._touched)
     app.new_conversation()
     gate.boxing = app.box_ready
     if gate.mode is Mode.AUTO and config.sandbox:
@@ -221,89 +307,7 @@ def new_session_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
 
 
-def _secrets(config: Config, environ: Mapping[str, str]) -> Iterable[str]:
-    """What must not be written anywhere: every key the program knows, used in this session or not."""
-    yield from filter(None, [config.api_key, *(environ.get(v) for v in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"))])
-    yield from (str(value) for value in config.headers.values())
-
-
-def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
-    """What the model connection needs.  Raises ConfigError where the key is missing or would travel in the clear."""
-    key = pick_key(config, environ)
-    loopback = is_loopback(config.base_url)
-    if key is None and not loopback:
-        variable = "OPENROUTER_API_KEY" if config.base_url == OPENROUTER_URL else "HYPERCODE_API_KEY"
-        raise ConfigError(
-            f"No API key for {config.base_url}.\n"
-            f"Set one: export {variable}=…   (or api_key in the file that `hypercode config path` names).\n"
-            "A server on this machine needs none: --base-url http://127.0.0.1:PORT/v1 -m MODEL"
-        )
-    if key is not None and config.base_url.startswith("http://") and not loopback:
-        raise ConfigError(
-            "a key is not sent over plain http; use https", file=config.sources["base_url"], key="base_url"
-        )
-    extra = dict(config.extra_body)
-    extra |= {k: v for k, v in {"provider": config.provider, "reasoning": config.reasoning}.items() if v}
-    return ModelSettings(
-        base_url=config.base_url,
-        api_key=key,
-        model=config.model,
-        fallbacks=tuple(config.fallbacks),
-        headers={k: str(v) for k, v in config.headers.items()},
-        extra_body=extra,
-        max_tokens=config.max_tokens,
-        temperature=config.temperature,
-        first_event_timeout=_first_event_timeout(config),
-        idle_timeout=config.idle_timeout,
-        max_retries=config.max_retries,
-    )
-
-
-def _first_event_timeout(config: Config) -> float:
-    """Whoever chose an idle limit and no other for the first event means both."""
-    sources = config.sources
-    if sources["first_event_timeout"] == "default" and sources["idle_timeout"] != "default":
-        return config.idle_timeout
-    return config.first_event_timeout
-
-
 def _client(config: Config, environ: Mapping[str, str]) -> Any:
     from hypercode.llm.client import Client
 
     return Client(model_settings(config, environ))
-
-
-def gate_for(
-    config: Config,
-    *,
-    cwd: Path,
-    environ: Mapping[str, str],
-    ask: Asker | None = None,
-    notify: Callable[[str], None] | None = None,
-) -> Gate:
-    """The gate of a session: path guard, rules and mode.  Raises ConfigError for a rule or folder that cannot be."""
-
-    def rules(key: str) -> list[Rule]:
-        try:
-            return [parse_rule(text) for text in getattr(config, key)]
-        except ValueError as error:
-            raise ConfigError(str(error), file=config.sources[key], key=key) from None
-
-    home = Path(environ.get("HOME") or Path.home())
-    roots = [_workspace(Path(d).expanduser()) for d in config.add_dirs]
-    folders = Folders.of(environ)
-    files = FileGuard(
-        _workspace(cwd),
-        extra_roots=roots,
-        home=home,
-        own=folders.own,
-        readable=[folders.cache / "outputs"],
-        pending=folders.state / "pending",
-    )
-    return Gate(files, home, Mode(config.mode), rules("allow"), rules("deny"), ask=ask, notify=notify)
-
-
-def _workspace(folder: Path) -> Path:
-    if not folder.is_dir():
-        raise ConfigError(f"{folder} is not a folder")
-    return folder.resolve()

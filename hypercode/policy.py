@@ -7,9 +7,9 @@ import typing
 from collections.abc import Mapping
 from pathlib import Path
 
-from hypercode.app import gate_for
 from hypercode.config import Config
 from hypercode.errors import ConfigError
+from hypercode.parts import gate_for
 from hypercode.safety.approval import Mode, decide
 from hypercode.safety.command import as_json as verdict_json
 from hypercode.safety.paths import Op

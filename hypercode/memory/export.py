@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from hypercode.errors import ConfigError
 from hypercode.events import (
     AssistantMessage,
     Event,
+    Notice,
     ReasoningDelta,
     TextDelta,
     ToolExecutionEnd,
     ToolExecutionStart,
+    ToolOutput,
     TurnEnd,
     TurnStart,
     UserMessage,
 )
 from hypercode.memory.history import Loaded
 from hypercode.memory.records import Record
-from hypercode.messages import Message, text_of
+from hypercode.messages import Message, spoken, text_of
 
-__all__ = ["replay", "to_json", "to_markdown"]
+__all__ = ["FORMATS", "replay", "save", "to_json", "to_markdown"]
 
 
 def to_json(loaded: Loaded) -> str:
-    """One JSON object: `session`, `cwd`, `model`, `started`, `turns`, `cost`, `notices`, the conversation as `messages`
+    """One JSON object: `session`, `name`, `cwd`, `model`, `started`, `turns`, `cost`, `notices`, the conversation as `messages`
     in the wire format, and every `record` of the file.
     """
     value = {
         "session": loaded.session,
+        "name": loaded.name,
         "cwd": loaded.cwd,
         "model": loaded.model,
         "started": _started(loaded),
@@ -48,6 +54,7 @@ def to_markdown(loaded: Loaded) -> str:
     """The conversation to read: what was said as it was written, calls and their results in fences."""
     started = _started(loaded)
     facts = {
+        "Name": loaded.name,
         "Folder": loaded.cwd,
         "Model": loaded.model,
         "Started": time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if started is not None else None,
@@ -57,6 +64,21 @@ def to_markdown(loaded: Loaded) -> str:
     head = [f"# Session {loaded.session}", "\n".join(f"- {k}: {v}" for k, v in facts.items() if v is not None)]
     notices = [f"> {notice}" for notice in loaded.notices]
     return "\n\n".join([*head, *notices, *(part for m in loaded.messages for part in _parts(m))]) + "\n"
+
+
+FORMATS: dict[str, Callable[[Loaded], str]] = {"md": to_markdown, "json": to_json}
+"""The formats of an export, by name."""
+
+
+def save(text: str, path: Path) -> None:
+    """Write an export into a new file for the user alone.  Raises ConfigError where that cannot be, or there is one."""
+    try:
+        with open(path, "x", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError("exists already and is left as it is; give another name", file=str(path)) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be written ({error.strerror})", file=str(path)) from None
 
 
 def _parts(message: Message) -> Iterator[str]:
@@ -102,6 +124,8 @@ def replay(loaded: Loaded) -> Iterator[tuple[float, Event]]:
         at = record.get("time")
         seconds = max(at - start, 0.0) if isinstance(at, int | float) else 0.0
         kind = record["type"]
+        if kind in ("session", "user", "rewind"):
+            open_turn = False
         if kind in ("partial", "assistant", "turn_end") and not open_turn:
             turn, open_turn, shown = turn + 1, True, ""
             yield seconds, TurnStart(turn)
@@ -117,8 +141,10 @@ def _events(record: Record, turn: int, shown: str, names: dict[str, str]) -> Ite
     message = record.get("message")
     message = message if isinstance(message, dict) else {}
     match record["type"]:
+        case "user" if isinstance(shell := record.get("shell"), dict):
+            yield from _shell_line(shell, text_of(message))
         case "user":
-            yield UserMessage(text_of(message))
+            yield UserMessage(spoken(text_of(message))[1])
         case "partial":
             if reasoning := _str(record.get("reasoning")):
                 yield ReasoningDelta(reasoning)
@@ -137,9 +163,27 @@ def _events(record: Record, turn: int, shown: str, names: dict[str, str]) -> Ite
             error, seconds = record.get("kind"), record.get("seconds")
             seconds = seconds if isinstance(seconds, int | float) else 0.0
             failed = bool(record.get("is_error"))
+            seen = record.get("shown")
+            if seen := text_of(message)[:seen] if isinstance(seen, int) else _str(seen):
+                yield ToolOutput(call_id, seen)
             yield ToolExecutionEnd(call_id, names.pop(call_id), text_of(message), failed, error, seconds)
+        case "rewind":
+            yield Notice("info", "Went back to an earlier place in the conversation.")
+        case "notice":
+            yield Notice(_str(record.get("level")), _str(record.get("text")))
         case "turn_end":
             yield _turn_end(record, turn)
+
+
+def _shell_line(shell: dict[str, Any], told: str) -> Iterator[Event]:
+    """A command of the person's own: the message tells the model what `$ command` printed."""
+    command, kind, seconds = _str(shell.get("command")), _str(shell.get("kind")), shell.get("seconds")
+    output = told.partition(f"$ {command}\n")[2]
+    yield ToolExecutionStart("shell", "!", {"command": command})
+    yield ToolOutput("shell", output)
+    yield ToolExecutionEnd(
+        "shell", "!", output, bool(kind), kind or None, seconds if isinstance(seconds, float) else 0.0
+    )
 
 
 def _turn_end(record: Record, turn: int) -> TurnEnd:

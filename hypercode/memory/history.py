@@ -10,9 +10,11 @@ from typing import Any
 
 from hypercode.memory.records import Record, Scan, scan
 from hypercode.memory.session_file import open_to_read, read_all
-from hypercode.messages import Message, check
+from hypercode.messages import Message, check, tool_result, unanswered
 
 __all__ = ["Loaded", "load", "rebuild"]
+
+_NOT_RUN = "[not run: hypercode ended before this call]"
 
 
 @dataclass(slots=True)
@@ -22,8 +24,10 @@ class Loaded:
     `messages` is the conversation for the next request, as `messages.check` leaves it.  `partial` is the text of a last
     reply that was cut by a crash (it is in `messages` too), `in_flight` the intents of the last task that have no result:
     what they did is not known.  `starts` has, for each message of the person that is still part of the conversation, the
-    number of its record and its place in `messages`.  `notices` are lines for the person.  `cost` is in USD, None where no
-    provider has said; `seq` is the highest number in the file.
+    number of its record and its place in `messages`; `numbers` has the number of each message's record, 0 for one that was
+    mended.  `owed` are the results of the last reply's calls that a crash kept out of the file.  `broken` says how the last reply broke off: the outcome of its turn, `ended` for a crash, empty where it was
+    whole.  `notices` are lines for the person.  `cost` is in USD, None where no provider has said; `seq` is the highest
+    number in the file, `name` what the person calls the session.
     """
 
     path: Path
@@ -33,8 +37,12 @@ class Loaded:
     in_flight: list[Record] = field(default_factory=list)
     partial: str = ""
     starts: list[tuple[int, int]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    owed: list[Message] = field(default_factory=list)
+    broken: str = ""
     cwd: str | None = None
     model: str | None = None
+    name: str | None = None
     turns: int = 0
     cost: float | None = None
     seq: int = 0
@@ -43,6 +51,16 @@ class Loaded:
     def session(self) -> str:
         """The session's id."""
         return self.path.stem
+
+    def current(self) -> list[Record]:
+        """The records without those that a rewind left behind."""
+        kept: list[Record] = []
+        for record in self.records:
+            if record["type"] == "rewind" and isinstance(to := record.get("to"), int):
+                kept = [r for r in kept if isinstance(r.get("seq"), int) and r["seq"] < to]
+            else:
+                kept.append(record)
+        return kept
 
 
 def load(path: Path) -> Loaded:
@@ -65,7 +83,7 @@ def rebuild(path: Path, found: Scan, kept: Path | None = None) -> Loaded:
     building = _Building(loaded)
     for record in found.records:
         building.add(record)
-    building.finish()
+    building.finish(whole=not (found.damaged or found.changed))
     if building.unusable:
         loaded.notices.append(
             f"{_count(building.unusable, 'message')} of {path.stem} could not be understood: left out."
@@ -100,6 +118,7 @@ class _Building:
         self._loaded = loaded
         self._entries: list[tuple[int, Message]] = []
         self._intents: dict[str, Record] = {}
+        self._begun: set[str] = set()
         self._pieces: list[str] = []
         self._pieces_seq = 0
         self.unusable = 0
@@ -110,6 +129,7 @@ class _Building:
         seq = seq if isinstance(seq, int) and not isinstance(seq, bool) else self._loaded.seq
         self._loaded.seq = max(self._loaded.seq, seq)
         if kind == "partial":
+            self._intents.clear()  # a further reply: whoever asked for it has seen how the calls before it ended
             if isinstance(record.get("text"), str):
                 self._pieces_seq = self._pieces_seq if self._pieces else seq
                 self._pieces.append(record["text"])
@@ -124,18 +144,25 @@ class _Building:
         loaded = self._loaded
         if kind in ("user", "assistant", "result"):
             self._message(seq, record.get("message"), {"result": "tool"}.get(kind, kind))
-            if kind == "user":
-                self._intents.clear()  # whoever wrote this has seen how the task before ended
+            if kind in ("user", "assistant"):
+                self._intents.clear()
+                loaded.broken = ""
         elif kind == "intent" and isinstance(record.get("call_id"), str):
             self._intents[record["call_id"]] = record
+            self._begun.add(record["call_id"])
         elif kind == "rewind" and isinstance(record.get("to"), int):
             self._entries = [entry for entry in self._entries if entry[0] < record["to"]]
             self._intents.clear()
+            loaded.broken = ""
+        elif kind == "name":
+            loaded.name = _text(record.get("name")) or None
         elif kind in ("session", "model"):
             loaded.model = _text(record.get("model")) or loaded.model
             loaded.cwd = _text(record.get("cwd")) or loaded.cwd
         elif kind == "turn_end":
             loaded.turns += 1
+            shown = record.get("ttft") is not None and record.get("outcome") != "complete"
+            loaded.broken = _text(record.get("outcome")) or "" if shown else ""
             cost = record.get("cost")
             if isinstance(cost, int | float):
                 loaded.cost = (loaded.cost or 0.0) + cost
@@ -155,11 +182,20 @@ class _Building:
             self._entries.append((self._pieces_seq, {"role": "assistant", "content": text}))
         return text
 
-    def finish(self) -> None:
+    def finish(self, *, whole: bool) -> None:
         loaded = self._loaded
         loaded.partial = self._settle_partial()
+        if whole:  # each call that began has its intent in the file
+            never_begun = [i for i in unanswered([m for _, m in self._entries]) if i and i not in self._begun]
+            self._entries += [(0, tool_result(call_id, _NOT_RUN)) for call_id in dict.fromkeys(never_begun)]
         loaded.messages, repairs = check(message for _, message in self._entries)
         places = {id(message): place for place, message in enumerate(loaded.messages)}
+        numbers = {id(message): seq for seq, message in self._entries}
+        loaded.numbers = [numbers.get(id(message), 0) for message in loaded.messages]
+        last = next((m for m in reversed(loaded.messages) if m["role"] == "assistant"), {})
+        asked = {call["id"] for call in last.get("tool_calls") or ()}
+        missing = [m for m, number in zip(loaded.messages, loaded.numbers, strict=True) if not number]
+        loaded.owed = [m for m in missing if m["role"] == "tool" and m["tool_call_id"] in asked]
         loaded.starts = [(seq, places[id(m)]) for seq, m in self._entries if m["role"] == "user" and id(m) in places]
         loaded.in_flight = list(self._intents.values())
         if loaded.in_flight:
@@ -169,6 +205,7 @@ class _Building:
         if repairs:
             loaded.notices.append(f"Repaired the conversation: {'; '.join(dict.fromkeys(repairs))}.")
         if loaded.partial.strip():
+            loaded.broken = "ended"
             loaded.notices.append("The last answer was cut off; what had arrived of it is kept.")
 
 

@@ -5,6 +5,7 @@ Source of the rules: gitignore(5) and, for the patterns themselves, git's wildma
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,9 +15,13 @@ __all__ = ["IgnoreRules", "parse_ignore"]
 
 _CLASSES = {
     "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "blank": " \\t", "cntrl": "\\x00-\\x1f\\x7f", "digit": "0-9",
-    "graph": "!-~", "lower": "a-z", "print": " -~", "punct": "!-/:-@\\[-`{-~", "space": "\\s", "upper": "A-Z",
+    "graph": "!-~", "lower": "a-z", "print": " -~", "punct": "!-/:-@\\[-`{-~", "space": " \\t-\\r", "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }  # fmt: skip
+
+
+def _bytewise(name: str) -> str:
+    return os.fsencode(name).decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,15 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The patterns of one file."""
+    """The patterns of one file, and its text."""
 
+    text: str
     runs: tuple[_Run, ...]
 
     def verdict(self, path: str, name: str, folder: bool) -> bool | None:
         """Whether a path, relative to the folder of the file, is ignored; None where no pattern speaks of it."""
+        if not path.isascii():
+            path, name = _bytewise(path), _bytewise(name)
         for run in self.runs:
             if run.matches(path, name, folder):
                 return run.ignores
@@ -56,7 +64,7 @@ class IgnoreRules:
 
 @lru_cache(maxsize=256)
 def parse_ignore(text: str) -> IgnoreRules | None:
-    """The rules in the text of a `.gitignore`; None where there are none."""
+    """The rules in the text of a `.gitignore`, decoded as Latin-1 because git compares bytes; None where there are none."""
     runs: list[_Run] = []
     pending: list[tuple[str, bool, bool]] = []
     polarity = True
@@ -72,7 +80,7 @@ def parse_ignore(text: str) -> IgnoreRules | None:
         pending.append((expression, by_name, folder))
     if pending:
         runs.append(_run(polarity, pending))
-    return IgnoreRules(tuple(reversed(runs))) if runs else None
+    return IgnoreRules(text, tuple(reversed(runs))) if runs else None
 
 
 def _run(ignores: bool, patterns: list[tuple[str, bool, bool]]) -> _Run:
@@ -109,38 +117,57 @@ def _trimmed(line: str) -> str:
 
 
 def _translated(pattern: str) -> str | None:
-    """The regular expression of a pattern; None for one that can match nothing."""
-    out, at = "", 0
+    """The regular expression of a pattern; None for one that can match nothing.
+
+    Each star takes as little as it can and keeps to it (atomic groups), so that no pattern takes long: the earliest place
+    where what follows fits leaves the most for the rest.
+    """
+    groups: list[list[str]] = [[""]]  # separated by `**/`, and within by `*`
+    at = 0
     while at < len(pattern):
-        char = pattern[at]
-        if char == "*":
-            out, at = _stars(pattern, at, out)
-        elif char == "?":
-            out, at = out + "[^/]", at + 1
-        elif char == "[":
-            found = _set(pattern, at)
-            if found is None:
-                return None
-            out, at = out + found[0], found[1]
-        elif char == "\\":
-            if at + 1 == len(pattern):
-                return None
-            out, at = out + re.escape(pattern[at + 1]), at + 2
+        piece, at = _piece(pattern, at)
+        if piece is None:
+            return None
+        if piece == _DEEP:
+            if groups[-1] != [""] or len(groups) == 1:
+                groups.append([""])
+        elif piece == _STAR:
+            groups[-1].append("")
         else:
-            out, at = out + re.escape(char), at + 1
-    return out
+            groups[-1][-1] += piece
+    first, *others = map(_one_level, groups)
+    if not others:
+        return first
+    return first + "".join(f"(?>(?:[^/]+/)*?{g})" for g in others[:-1]) + f"(?:[^/]+/)*{others[-1]}"
 
 
-def _stars(pattern: str, at: int, out: str) -> tuple[str, int]:
-    end = at
-    while end < len(pattern) and pattern[end] == "*":
-        end += 1
-    starts = at == 0 or pattern[at - 1] == "/"
-    if end - at == 2 and starts and pattern[end : end + 1] == "/":
-        return out + "(?:[^/]+/)*", end + 1
-    if end - at == 2 and starts and end == len(pattern):
-        return out + ".+", end
-    return out + "[^/]*", end
+def _one_level(parts: list[str]) -> str:
+    first, *others = parts
+    if not others:
+        return first
+    return first + "".join(f"(?>[^/]*?{part})" for part in others[:-1] if part) + f"[^/]*{others[-1]}"
+
+
+_STAR, _DEEP = "*", "**/"
+
+
+def _piece(pattern: str, at: int) -> tuple[str | None, int]:
+    """The next piece of an expression, `_STAR` or `_DEEP`, and where it ends; None for what can match nothing."""
+    char = pattern[at]
+    if char == "*":
+        end = at + len(pattern[at:]) - len(pattern[at:].lstrip("*"))
+        if end - at == 1 or (at > 0 and pattern[at - 1] != "/"):
+            return _STAR, end
+        if end == len(pattern):
+            return ".+", end
+        return (_DEEP, end + 1) if pattern[end] == "/" else (_STAR, end)
+    if char == "?":
+        return "[^/]", at + 1
+    if char == "[":
+        return _set(pattern, at) or (None, at)
+    if char == "\\":
+        return (re.escape(pattern[at + 1]), at + 2) if at + 1 < len(pattern) else (None, at)
+    return re.escape(char), at + 1
 
 
 def _set(pattern: str, at: int) -> tuple[str, int] | None:
@@ -157,11 +184,10 @@ def _set(pattern: str, at: int) -> tuple[str, int] | None:
             members, position = members + _CLASSES[named[1]], named.end()
             continue
         low, position = _member(pattern, position)
+        members += re.escape(low)
         if pattern[position : position + 1] == "-" and pattern[position + 1 : position + 2] not in ("", "]"):
             high, position = _member(pattern, position + 1)
             members += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
-        else:
-            members += re.escape(low)
     if position >= len(pattern):
         return None
     inside = f"(?![/])[{'^' if negated else ''}{members}]" if members else ("[^/]" if negated else "(?!)")

@@ -3,13 +3,15 @@
 Record types and their fields::
 
     session    cwd model version        a start, also of each resumption
-    user       message                  before the model is asked
+    user       message                  before the model is asked; with `shell` a command that the person ran
     partial    text reasoning           what has arrived of a reply, in increments
     assistant  message finish_reason    the whole reply; replaces the partials before it
     intent     call_id name arguments   before a call is run
-    result     message seconds is_error kind
-    turn_end   turn outcome usage cost  (`so_far`: turns, cost and model of the session, added here)
+    result     message seconds is_error kind shown    (`shown`: the text that the person saw, or how much of the message)
+    turn_end   turn outcome usage cost  (`so_far`: turns, cost, model and name of the session, added here)
     model      model                    from here on
+    name       name                     what the person calls the session from here on
+    notice     level text               what was announced
     rewind     to                       the conversation goes on before the record of that number
     copy       of                       this file goes on with a copy of another session
 
@@ -64,6 +66,7 @@ class Journal:
         self._turns = after.turns if after else 0
         self._cost = after.cost if after else None
         self._model = after.model if after else None
+        self._name = after.name if after else None
         self._fd = fd
         self._torn = False
         self._told = False
@@ -94,6 +97,8 @@ class Journal:
             return self._increment(fields, sync)
         if kind == "assistant":
             self._forget_partial()
+        elif kind == "notice":  # it may come in the middle of a reply
+            self.flush()
         else:
             self._end_partial()
         return self._record(kind, self._clean(fields), sync)
@@ -129,6 +134,22 @@ class Journal:
             self._last_partial = time.monotonic()
             self._increment(fields, sync=False)
 
+    def read(self) -> Loaded:
+        """The session as its records have it, those included that are not on disk yet.  Raises ConfigError."""
+        self.flush()
+        data = b"".join(line for _, line in self._waiting)
+        try:
+            fd = open_to_read(self.path)
+        except ConfigError:
+            if not self._waiting and self.seq:
+                raise
+            return rebuild(self.path, scan(data))
+        try:
+            before = read_all(fd)
+        finally:
+            os.close(fd)
+        return rebuild(self.path, scan(before + b"\n" + data if data else before))
+
     def close(self) -> None:
         """Write what still waits, and let go of the file.  A later record opens it again."""
         self._end_partial()
@@ -141,6 +162,8 @@ class Journal:
     def _record(self, kind: str, fields: dict[str, Any], sync: bool) -> bool:
         if kind in ("session", "model"):
             self._model = fields.get("model") or self._model
+        elif kind == "name":
+            self._name = fields.get("name")
         elif kind == "turn_end":
             fields = {**fields, "so_far": self._add_up(fields.get("cost"))}
         self.seq += 1
@@ -166,7 +189,8 @@ class Journal:
         self._turns += 1
         if isinstance(cost, int | float):
             self._cost = (self._cost or 0.0) + cost
-        return {"turns": self._turns, "cost": self._cost, "model": self._model}
+        named = {"name": self._name} if self._name else {}
+        return {"turns": self._turns, "cost": self._cost, "model": self._model, **named}
 
     def _increment(self, fields: dict[str, Any], sync: bool) -> bool:
         values = {}

@@ -29,7 +29,7 @@ class Head:
     """What a list says about a session.
 
     `started` and `last` are seconds since the epoch, `words` the beginning of the first message on one line, `cost` USD (None
-    where no provider has said), `turns` model calls.
+    where no provider has said), `turns` model calls, `name` what the person calls it.
     """
 
     path: Path
@@ -41,6 +41,7 @@ class Head:
     cost: float | None
     turns: int
     cwd: str | None
+    name: str | None = None
 
 
 def folder_of(state: Path, cwd: Path) -> Path:
@@ -71,16 +72,16 @@ def latest(state: Path, cwd: Path) -> Path:
 
 
 def find(state: Path, cwd: Path, name: str) -> Path:
-    """The session of that id, or the only one whose id begins or ends with `name`; this workspace's come first.
+    """The session of that id or name, or the only one whose id begins or ends with it; this workspace's come first.
 
     Raises ConfigError where there is none, or more than one.
     """
-    if not _ID.fullmatch(name):
-        raise ConfigError(f"{name!r} is no session id; `hypercode sessions` lists them")
     for where in (cwd, None):
         paths = _files(state, where)
         exact = [path for path in paths if path.stem == name]
-        close = exact or [path for path in paths if path.stem.startswith(name) or path.stem.endswith(name)]
+        close = exact or [h.path for h in heads(state, where) if h.name and h.name.casefold() == name.casefold()]
+        if not close and _ID.fullmatch(name):
+            close = [path for path in paths if path.stem.startswith(name) or path.stem.endswith(name)]
         if len(close) == 1 or exact:
             return close[0]
         if close:
@@ -133,6 +134,7 @@ def head(path: Path) -> Head | None:
         cost=cost if isinstance(cost, int | float) else None,
         turns=turns if isinstance(turns, int) else 0,
         cwd=_text(start.get("cwd")),
+        name=_name(first, last),
     )
 
 
@@ -160,6 +162,15 @@ def _ending(fd: int, size: int) -> list[Record]:
         if at >= 0 or length >= size:
             return scan(data[at + 1 :] if at >= 0 else data).records
         length *= 8
+
+
+def _name(first: list[Record], last: list[Record]) -> str | None:
+    for record in (*reversed(last), *reversed(first)):
+        so_far = record.get("so_far")
+        name = record.get("name") if record["type"] == "name" else isinstance(so_far, dict) and so_far.get("name")
+        if isinstance(name, str):
+            return name or None
+    return None
 
 
 def _first_words(records: list[Record]) -> str:

@@ -14,16 +14,19 @@ import os
 import stat
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from hypercode.memory.ignore_rules import parse_ignore
 from hypercode.memory.undo_apply import bring_back
 from hypercode.memory.undo_restore import Restore
 from hypercode.memory.undo_store import Delta, Node, Step, Store
-from hypercode.memory.workspace_scan import Limits, Scan, compare, scan
+from hypercode.memory.workspace_diff import compare
+from hypercode.memory.workspace_scan import DIGEST, SLACK, Limits, Scan, scan
 from hypercode.safety.facts import looks_binary
 from hypercode.safety.paths import Change, FileGuard
 from hypercode.safety.pending import Pending
@@ -134,8 +137,11 @@ class Undo:
         """
         opened = _Open(label[:500], self._missing(path) if path else [])
         token = self._open.set(opened)
-        before = await asyncio.to_thread(self._before, opened) if scan and not self.problem else None
+        before: Scan | None = None
         try:
+            if scan and not self.problem:
+                before = await asyncio.to_thread(self._look)
+                before.started = self._note_running(opened.label)
             yield
         finally:
             self._open.reset(token)
@@ -194,7 +200,8 @@ class Undo:
             for delta in deltas:
                 first = merged.get(delta.path)
                 merged[delta.path] = replace(delta, before=first.before, came=first.came) if first else delta
-            changed = tuple(delta for delta in merged.values() if delta.before != delta.after)
+            differ = (delta for delta in merged.values() if delta.before != delta.after)
+            changed = tuple(sorted(differ, key=lambda delta: delta.path))
             if not changed and opened.step is None:
                 return
             step = replace(step, deltas=changed, notes=(*step.notes, *notes))
@@ -216,10 +223,13 @@ class Undo:
 
     # -- commands ------------------------------------------------------------------
 
-    def _before(self, opened: _Open) -> Scan | None:
-        with contextlib.suppress(OSError):
-            replace_private(self._running, opened.label.encode("utf-8", "replace"), sync=False)
-        return self._look()
+    def _note_running(self, label: str) -> int:
+        """Note that a command runs; the moment, by the clock of file systems, in ns."""
+        try:
+            replace_private(self._running, label.encode("utf-8", "replace"), sync=False)
+            return self._running.stat().st_ctime_ns
+        except OSError:
+            return time.time_ns() - SLACK
 
     def _look(self) -> Scan:
         with self._scanning:
@@ -264,7 +274,7 @@ class Undo:
             return
         with self._lock:
             rows = (self._last or self._seen()).files.values()
-            dropped = self._store.trim((row[5] for row in rows if row[5]), most=MOST_STEPS)
+            dropped = self._store.trim((row[DIGEST] for row in rows if row[DIGEST]), most=MOST_STEPS)
             self._steps, _ = self._store.load()
             self._save_seen()
             if dropped:
@@ -278,13 +288,15 @@ class Undo:
         try:
             content = json.loads(read_private(self._cache, _CACHE_LIMIT) or b"{}")
             self._store.written += int(content.get("written", 0))
-            return Scan(files={str(path): row for path, row in content["files"].items() if len(row) == 8})
+            rules = {path: parse_ignore(text) for path, text in content["rules"].items()}
+            return Scan(files={path: row for path, row in content["files"].items() if len(row) == 8}, rules=rules)
         except (Unusable, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return Scan()
 
     def _save_seen(self) -> None:
         if self._last is not None:
-            content = {"written": self._store.written, "files": self._last.files}
+            rules = {path: rules.text for path, rules in self._last.rules.items() if rules}
+            content = {"written": self._store.written, "rules": rules, "files": self._last.files}
             replace_private(self._cache, json.dumps(content, separators=(",", ":")).encode("ascii"), sync=False)
 
     # -- back and forth --------------------------------------------------------------
@@ -371,9 +383,9 @@ def _named(node: Node | None) -> str:
     return "nothing" if node is None else {"other": "a link or special file"}.get(node.kind, node.kind)
 
 
-async def _to_its_end(work: object) -> None:
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     """Await something that must not be left half done: a cancellation comes after it."""
-    task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    task = asyncio.ensure_future(work)
     cancelled = False
     while not task.done():
         try:

@@ -87,7 +87,10 @@ class Restore:
                 raise ToolError("refused", f"its content is not kept: {node.why}")
         found = look(root, job.path)
         job.found = found
-        if _alike(found, wanted) and (found is None or wanted is None or found.mode == wanted.mode):
+        same_mode = found is None or wanted is None or found.mode == wanted.mode
+        if _alike(found, wanted) and (same_mode or not _alike(found, here)):
+            if here is None and wanted is not None and not same_mode:
+                set_mode(root, job.path, wanted.mode)  # an earlier try was killed just before this
             self._done.add(job.place)
             return False
         if not _alike(found, here):
@@ -125,10 +128,11 @@ class Restore:
         return True
 
     def _put_file(self, job: _Job) -> bool:
-        assert job.wanted is not None and job.data is not None
+        assert job.wanted is not None
+        assert job.data is not None
         old = job.here if job.here is not None and job.here.kind == "file" else None
         if old is None or old.digest != job.wanted.digest:
-            notes = put_file(job.root, job.path, old and old.digest, job.data, self._store, self._pending)
+            notes = put_file(job.root, job.path, old.digest if old else None, job.data, self._store, self._pending)
             self.notes += [f"{job.path}: {note}" for note in notes]
         if old is None or (job.found is not None and job.found.mode == old.mode):
             set_mode(job.root, job.path, job.wanted.mode)

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -20,6 +21,8 @@ from typing import Any
 from hypercode.safety.private_file import private_folder, replace_private
 
 __all__ = ["Delta", "Node", "Step", "Store"]
+
+_WAIT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,24 @@ class Store:
         self._made: set[str] = set()
         self.written = 0
         """Bytes of contents written since the last trim."""
-        for part in (folder, self._blobs, self._sessions, self._steps):
-            private_folder(part)
+        private_folder(folder)
         self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with contextlib.suppress(OSError):
-            fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        self._share()
+        for part in (self._blobs, self._sessions, self._steps):
+            private_folder(part)
+
+    def _share(self) -> None:
+        """Take a share in the lock; who holds it alone does so for a moment only."""
+        last = time.monotonic() + _WAIT
+        while time.monotonic() < last:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:  # a file system without locks
+                return
+            else:
+                return
 
     def close(self) -> None:
         """Let go of the lock."""
@@ -97,16 +113,33 @@ class Store:
     def put(self, data: bytes) -> str:
         """Keep a content; its hash."""
         digest = sha256(data).hexdigest()
-        path = self._place(digest)
+        place = f"{self._blobs}/{digest[:2]}/{digest[2:]}"
         with contextlib.suppress(OSError):
-            if path.stat().st_size == len(data) and (len(data) < 4096 or path.read_bytes() == data):
+            if os.stat(place).st_size == len(data) and (len(data) < 4096 or self.get(digest) is not None):
                 return digest
         if digest[:2] not in self._made:
-            private_folder(path.parent)
+            private_folder(self._blobs / digest[:2])
             self._made.add(digest[:2])
-        replace_private(path, data, sync=False)
+        self._write(place, data)
         self.written += len(data)
         return digest
+
+    def _write(self, place: str, data: bytes) -> None:
+        """Like `replace_private`, without waiting for the disk: a torn content is known by its hash."""
+        temp = f"{place}.{secrets.token_hex(4)}"
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(fd, view) :]
+            finally:
+                os.close(fd)
+            os.rename(temp, place)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temp)
+            raise
 
     def get(self, digest: str) -> bytes | None:
         """A kept content; None where it is gone or damaged."""
@@ -157,8 +190,7 @@ class Store:
         try:
             yield alone
         finally:
-            with contextlib.suppress(OSError):
-                fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            self._share()
 
     def _trim(self, needed: set[str], most: int) -> int:
         sizes = {path.parent.name + path.name: path.stat().st_size for path in self._blobs.glob("*/*")}

@@ -10,33 +10,36 @@ Passed over are what `.gitignore` ignores, version control's own folders, links,
 from __future__ import annotations
 
 import os
-import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from hypercode.memory.ignore_rules import IgnoreRules, parse_ignore
-from hypercode.memory.undo_store import Delta, Node
 from hypercode.safety import files
 from hypercode.safety.path_rules import TEMPORARY, secret_name
 
-__all__ = ["Limits", "Row", "Scan", "compare", "scan"]
+__all__ = [
+    "CTIME", "DIGEST", "INODE", "MODE", "MTIME", "SIZE", "SLACK", "WHY", "Limits", "Row", "Scan", "scan",
+]  # fmt: skip
 
 Row = list[Any]
-"""A file: size, mtime and ctime in ns, inode, mode, digest, why it is not kept, whether its times may hide a write."""
+"""A file, by the places below: size, mtime and ctime in ns, inode, mode, digest, why it is not kept, whether its times may hide a write."""
 
-_SIZE, _MTIME, _CTIME, _INODE, _MODE, _DIGEST, _WHY, _RACY = range(8)
-_SLACK = 20_000_000
+SIZE, MTIME, CTIME, INODE, MODE, DIGEST, WHY, RACY = range(8)
+SLACK = 20_000_000
+"""How many ns the clock of a file system may lag behind, so that two writes have the same time."""
+
 _COARSE = 2_000_000_000
 _DEPTH = 100
 _IGNORE_LIMIT = 1 << 18
 _PASSED_OVER = frozenset(
-    ".git .hg .svn .jj .bzr _darcs node_modules __pycache__ .venv .tox .nox .mypy_cache .pytest_cache .ruff_cache".split()
+    {".git", ".hg", ".svn", ".jj", ".bzr", "_darcs", "node_modules", "__pycache__", ".venv", ".tox", ".nox"}
+    | {".mypy_cache", ".pytest_cache", ".ruff_cache"}
 )
 
 
@@ -52,7 +55,8 @@ class Limits:
 
 @dataclass(slots=True)
 class Scan:
-    """What was found.  `closed` are folders that were not looked into, with the reason; `started` is in ns."""
+    """What was found.  `closed` are folders that were not looked into, with the reason.  `started`: when the command began for
+    which this is the state before, in ns."""
 
     files: dict[str, Row] = field(default_factory=dict)
     folders: dict[str, int] = field(default_factory=dict)
@@ -64,7 +68,7 @@ class Scan:
 
     def notes(self) -> list[str]:
         """What undo does not cover here, in sentences; empty where it covers everything."""
-        left = [(path, row[_WHY]) for path, row in self.files.items() if row[_WHY]]
+        left = [(path, row[WHY]) for path, row in self.files.items() if row[WHY]]
         reasons = dict.fromkeys(why for _, why in left)
         notes = [_sentence([path for path, why in left if why == reason], "file", reason) for reason in reasons]
         for reason in dict.fromkeys(self.closed.values()):
@@ -103,11 +107,16 @@ def _outermost(roots: Iterable[Path]) -> list[Path]:
     return [r for r in every if not any(r != other and r.is_relative_to(other) for other in every)]
 
 
+_Ignores = Callable[[str, str, bool], bool]
+
+
 @dataclass(slots=True)
 class _Chain:
     """The ignore rules that hold in a folder, outermost first, each with what stands before its relative paths."""
 
     rules: tuple[tuple[IgnoreRules, int], ...]
+    as_known: bool = False
+    """Whether they are those of the scan before."""
 
     def ignores(self, path: str, name: str, folder: bool) -> bool:
         for rules, start in reversed(self.rules):
@@ -147,8 +156,9 @@ class _Walk:
         top = next((path for path in (root, *root.parents) if os.path.lexists(path / ".git")), root)
         inside = [path for path in reversed(root.parents) if path.is_relative_to(top)]
         sources = [(top / ".git/info/exclude", top), *((path / ".gitignore", path) for path in inside)]
-        found = ((self._rules(str(path), str(path)), len(_prefix(str(base)))) for path, base in sources)
-        return _Chain(tuple((rules, start) for rules, start in found if rules))
+        found = [(self._rules(str(path), str(path)), len(_prefix(str(base)))) for path, base in sources]
+        as_known = all(self.found.rules[str(path)] is self._known.rules.get(str(path)) for path, _ in sources)
+        return _Chain(tuple((rules, start) for rules, start in found if rules), as_known)
 
     def _rules(self, key: str, path: str, dir_fd: int | None = None) -> IgnoreRules | None:
         if self._follow and key in self._known.rules:
@@ -175,53 +185,55 @@ class _Walk:
             rules = self._rules(path, ".gitignore", fd) if path in self._known.rules else None
         else:
             rules = self._rules(path, ".gitignore", fd) if any(e.name == ".gitignore" for e in names) else None
-        if rules:
-            chain = _Chain((*chain.rules, (rules, len(prefix))))
+        as_known = chain.as_known and rules is self._known.rules.get(path)
+        if rules or not as_known:
+            chain = _Chain((*chain.rules, (rules, len(prefix))) if rules else chain.rules, as_known)
         found.folders[path] = os.fstat(fd).st_mode & 0o7777
         for name in self._listed(fd, prefix, names, chain):
             self._below(fd, name, prefix + name, chain, depth)
 
     def _listed(self, fd: int, prefix: str, names: list[os.DirEntry[str]], chain: _Chain) -> list[str]:
         """Take the files of a folder; the names of the folders to go into."""
-        below = []
-        found, known, ignored = self.found, self._known.files, chain.ignores if chain.rules else None
+        below: list[str] = []
+        found, known, follow = self.found.files, self._known.files, self._follow
+        ignored = chain.ignores if chain.rules else None
         for entry in names:
-            name = entry.name
-            path = prefix + name
-            folder = entry.is_dir(follow_symlinks=False)
-            if ignored is not None and ignored(path, name, folder):
-                continue
-            if folder:
-                if name not in _PASSED_OVER and path not in self._skip:
-                    below.append(name)
-                continue
-            if not entry.is_file(follow_symlinks=False):
-                found.others.add(path)
-                continue
-            if name == ".git" or (name[0] == "." and fnmatchcase(name, TEMPORARY)):
-                continue
-            try:
-                s = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue
+            path = prefix + entry.name
             row = known.get(path)
-            if (
-                row is None
-                or row[_RACY]
-                or row[_MTIME] != s.st_mtime_ns
-                or row[_CTIME] != s.st_ctime_ns
-                or row[_SIZE] != s.st_size
-                or row[_INODE] != s.st_ino
-                or row[_MODE] != s.st_mode
-            ):
-                row = self._read(fd, name, path, s)
-            elif self._follow:
-                found.files[path] = row
-                continue
-            if row is not None:
-                found.files[path] = row
-                self._kept += row[_SIZE] if not row[_WHY] else 0
+            # what was looked at under the same rules is not ignored now: the rules are not asked for every file
+            if row is not None and (chain.as_known or ignored is None or not ignored(path, entry.name, False)):
+                try:
+                    s = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                if (
+                    row[MTIME] == s.st_mtime_ns
+                    and row[CTIME] == s.st_ctime_ns
+                    and row[SIZE] == s.st_size
+                    and row[INODE] == s.st_ino
+                    and row[MODE] == s.st_mode
+                    and not row[RACY]
+                ):
+                    found[path] = row
+                    self._kept += 0 if row[WHY] or follow else row[SIZE]
+                    continue
+            self._take(fd, entry, path, ignored, below)
         return below
+
+    def _take(self, fd: int, entry: os.DirEntry[str], path: str, ignored: _Ignores | None, below: list[str]) -> None:
+        name, folder = entry.name, entry.is_dir(follow_symlinks=False)
+        if ignored is not None and ignored(path, name, folder):
+            return
+        if folder:
+            if name not in _PASSED_OVER and path not in self._skip:
+                below.append(name)
+        elif not entry.is_file(follow_symlinks=False):
+            self.found.others.add(path)
+        elif name != ".git" and not (name[0] == "." and fnmatchcase(name, TEMPORARY)):
+            row = self._read(fd, name, path)
+            if row is not None:
+                self.found.files[path] = row
+                self._kept += row[SIZE] if not row[WHY] else 0
 
     def _below(self, fd: int, name: str, path: str, chain: _Chain, depth: int) -> None:
         if depth >= _DEPTH:
@@ -239,19 +251,31 @@ class _Walk:
         finally:
             os.close(inner)
 
-    def _read(self, fd: int, name: str, path: str, s: os.stat_result) -> Row | None:
+    def _secret(self, path: str, name: str) -> bool:
+        """As `secret_name`, which is slow for a deep path: no place of secrets is named by more than its last part,
+        unless a folder on the way begins with a dot."""
+        whole = _secret_folder(Path(path).parent, self._root)
+        if whole is None:
+            return secret_name(Path(path), self._root)
+        return whole or secret_name(Path("/", name), Path("/"))
+
+    def _read(self, fd: int, name: str, path: str) -> Row | None:
         """A file's row, its content kept where it may be; None where it is gone."""
+        try:
+            s = os.lstat(name, dir_fd=fd)
+        except OSError:
+            return None
         self.found.read += 1
         why = ""
         if s.st_size > self._limits.file_bytes:
             why = f"larger than {self._limits.file_bytes / 1e6:g} MB"
         elif self._kept + s.st_size > self._limits.total_bytes:
             why = f"beyond the {self._limits.total_bytes / 1e6:g} MB that are kept"
-        elif secret_name(Path(path), self._root):
+        elif self._secret(path, name):
             why = "it usually holds secrets, which are not copied"
         if why:
             row = _row(s, "", why)
-            row[_RACY] = row[_RACY] or why.startswith("beyond")  # there may be room the next time
+            row[RACY] = row[RACY] or why.startswith("beyond")  # there may be room the next time
             return row
         try:
             inner = files.open_node(name, dir_fd=fd)
@@ -263,14 +287,22 @@ class _Walk:
             before = os.fstat(inner)
             data = _content(inner, self._limits.file_bytes)
             row = _row(os.fstat(inner), sha256(data).hexdigest(), "")
-            if (before.st_mtime_ns, before.st_size) != (row[_MTIME], row[_SIZE]) or len(data) != row[_SIZE]:
-                row[_RACY] = True
+            if (before.st_mtime_ns, before.st_size) != (row[MTIME], row[SIZE]) or len(data) != row[SIZE]:
+                row[RACY] = True
             self._keep(data)
         except OSError as error:
             return _row(s, "", files.reason(error))
         finally:
             os.close(inner)
         return row
+
+
+@lru_cache(maxsize=4096)
+def _secret_folder(folder: Path, root: Path) -> bool | None:
+    """Whether every file in a folder counts as secret; None where it goes by more than a file's own name."""
+    if secret_name(folder / "x", root):
+        return True
+    return False if all(part[0] != "." for part in folder.relative_to(root).parts) else None
 
 
 def _prefix(folder: str) -> str:
@@ -287,7 +319,7 @@ def _content(fd: int, limit: int) -> bytes:
 
 def _row(s: os.stat_result, digest: str, why: str) -> Row:
     coarse = s.st_ctime_ns % 1_000_000_000 == 0
-    racy = time.time_ns() - s.st_ctime_ns < (_COARSE if coarse else _SLACK)
+    racy = time.time_ns() - s.st_ctime_ns < (_COARSE if coarse else SLACK)
     return [s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_mode, digest, why, racy]
 
 
@@ -302,95 +334,4 @@ def _read_rules(path: str, dir_fd: int | None) -> IgnoreRules | None:
         return None
     finally:
         os.close(fd)
-    return parse_ignore(os.fsdecode(data)) if len(data) <= _IGNORE_LIMIT else None
-
-
-# -- the difference --------------------------------------------------------------------
-
-
-def compare(before: Scan, after: Scan) -> tuple[list[Delta], list[str]]:
-    """What is different, by path, and what has changed that nobody looked at or kept, in sentences."""
-    return _Difference(before, after).all()
-
-
-@dataclass
-class _Difference:
-    before: Scan
-    after: Scan
-
-    def all(self) -> tuple[list[Delta], list[str]]:
-        deltas = sorted([*self._files(), *self._folders()], key=lambda delta: delta.path)
-        lost = [d.path for d in deltas for node in (d.before, d.after) if node is not None and node.why]
-        notes = [_changed(list(dict.fromkeys(lost)))] if lost else []
-        return deltas, notes
-
-    def _files(self) -> Iterator[Delta]:
-        old, new = self.before.files, self.after.files
-        for path, row in new.items():
-            was = old.get(path)
-            if was is row or (was is not None and _same(was, row)):
-                continue
-            before = self._node(self.before, path)
-            if before is None and not self._looked_at(path, self.before):
-                continue
-            yield Delta(path, before, _file(row), before is None and self._came(row))
-        for path, row in old.items():
-            if path not in new:
-                after = self._node(self.after, path)
-                if after is not None or (self._looked_at(path, self.after) and not os.path.lexists(path)):
-                    yield Delta(path, _file(row), after)
-
-    def _folders(self) -> Iterator[Delta]:
-        old, new = self.before.folders, self.after.folders
-        for path, mode in new.items():
-            if path in self.before.files or old.get(path) == mode or not self._looked_at(path, self.before):
-                continue
-            yield Delta(path, self._node(self.before, path), Node("folder", mode))
-        for path, mode in old.items():
-            gone = path not in new and path not in self.after.files
-            if gone and self._looked_at(path, self.after) and not os.path.isdir(path):
-                yield Delta(path, Node("folder", mode), self._node(self.after, path))
-
-    def _node(self, found: Scan, path: str) -> Node | None:
-        if path in found.files:
-            return _file(found.files[path])
-        if path in found.folders:
-            return Node("folder", found.folders[path])
-        return Node("other", 0) if path in found.others else None
-
-    def _looked_at(self, path: str, found: Scan) -> bool:
-        """Whether the scan would have seen something at the path: no folder on the way was left out."""
-        if path in found.closed:
-            return False
-        parent = os.path.dirname(path)
-        while parent not in found.folders:
-            if parent in found.closed or parent == "/":
-                return False
-            parent = os.path.dirname(parent)
-        return True
-
-    def _came(self, row: Row) -> bool:
-        if min(row[_MTIME], row[_CTIME]) >= self.before.started - _SLACK:
-            return False
-        return row[_INODE] not in self._inodes
-
-    @cached_property
-    def _inodes(self) -> set[int]:
-        return {row[_INODE] for row in self.before.files.values()}
-
-
-def _changed(paths: Sequence[str]) -> str:
-    some = ", ".join(sorted(paths)[:3]) + (", …" if len(paths) > 3 else "")
-    return f"This cannot be undone for {len(paths)} file{'s' * (len(paths) != 1)} whose content is not kept: {some}."
-
-
-def _same(one: Row, other: Row) -> bool:
-    if one[_MODE] != other[_MODE]:
-        return False
-    if one[_WHY] or other[_WHY]:
-        return bool(one[_SIZE] == other[_SIZE] and one[_MTIME] == other[_MTIME] and one[_INODE] == other[_INODE])
-    return bool(one[_DIGEST] == other[_DIGEST])
-
-
-def _file(row: Row) -> Node:
-    return Node("file", stat.S_IMODE(row[_MODE]), row[_SIZE], row[_DIGEST], row[_WHY])
+    return parse_ignore(data.decode("latin-1")) if len(data) <= _IGNORE_LIMIT else None

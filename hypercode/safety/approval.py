@@ -123,6 +123,8 @@ class Gate:
 
         `detail` is what the person is shown (a diff); `confirm` demands a yes in every mode and says why.
         """
+        if effect == "read" and not arguments.keys() & {"path", "pattern"}:
+            return None  # it names no path: it reads what the program itself offers
         if effect == "shell":
             return await self._shell(tool, str(arguments.get("command", "")))
         operation, target = _operation(tool, effect), _target(arguments)

@@ -190,6 +190,10 @@ class Toolbox:
         modules = [importlib.import_module(f"hypercode.tools.{name}") for name in names]
         return cls(value for module in modules for value in vars(module).values() if isinstance(value, Tool))
 
+    def plus(self, *tools: Tool | None) -> Toolbox:
+        """The box with further tools; None is no tool."""
+        return Toolbox([*self._tools.values(), *(t for t in tools if t is not None)])
+
     @property
     def names(self) -> list[str]:
         """The names, sorted."""

@@ -160,7 +160,7 @@ def test_a_typo_in_the_configuration_names_file_and_key(stage):
     done = s.run("run", "x")
     assert (done.returncode, done.stderr) == (
         2,
-        f"hypercode: {file}: modell: there is no such setting; did you mean 'model' or 'mode'?\n",
+        f"hypercode: {file}: modell: there is no such setting; did you mean 'model' or 'models'?\n",
     )
 
 

@@ -4,10 +4,11 @@ import os
 
 import pytest
 
-from hypercode.app import build, model_settings
+from hypercode.app import build
 from hypercode.config import Config, setting_names
 from hypercode.errors import ConfigError
 from hypercode.llm.fake import ScriptedModel
+from hypercode.parts import model_settings
 from hypercode.safety import sandbox
 from hypercode.safety.sandbox import Box
 
@@ -27,7 +28,7 @@ def built(tmp_path, **settings):
 
 def test_mode_auto_needs_the_full_box(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox.Box, "probe", classmethod(lambda cls, policy, env: Box.none(policy, "None here.")))
-    with pytest.raises(ConfigError, match="None here.*--no-sandbox"):
+    with pytest.raises(ConfigError, match=r"None here.*--no-sandbox"):
         built(tmp_path, mode="auto")
     assert not built(tmp_path, mode="auto", sandbox=False).gate.boxed
 

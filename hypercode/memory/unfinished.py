@@ -1,0 +1,108 @@
+"""What was going on when a session ended in the middle of a task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypercode.memory.history import Loaded
+from hypercode.memory.records import Record
+from hypercode.messages import spoken, text_of
+
+__all__ = ["Unfinished", "changed_since", "unfinished"]
+
+_WATCHED = 500
+_FILE_TOOLS = ("read", "write", "edit")
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A task that has no answer.
+
+    `task` is what the person had said, `finished` and `unknown` the calls of the task with a result and those whose effect
+    is not known, as a tool's name and what it was about; `partial` how many characters of an answer there are; `asked` says
+    that the model had been asked and nothing had come.
+    """
+
+    task: str
+    finished: tuple[str, ...]
+    unknown: tuple[str, ...]
+    partial: int
+    asked: bool
+
+
+def unfinished(loaded: Loaded) -> Unfinished | None:
+    """What the last task still lacks; None where it has its answer, or where the person saw how it failed."""
+    records = loaded.current()
+    begin = next((n for n in range(len(records) - 1, -1, -1) if _begins(records[n])), None)
+    if begin is None or not loaded.messages:
+        return None
+    task = records[begin:]
+    last = next((r for r in reversed(task) if r["type"] not in ("notice", "name", "model", "session")), task[0])
+    if last["type"] == "turn_end" and last.get("outcome") != "complete":
+        return None
+    if loaded.messages[-1]["role"] == "assistant" and not loaded.partial.strip():
+        return None
+    intents = {r["call_id"]: r for r in task if r["type"] == "intent" and isinstance(r.get("call_id"), str)}
+    done = {
+        r["message"].get("tool_call_id") for r in task if r["type"] == "result" and isinstance(r.get("message"), dict)
+    }
+    return Unfinished(
+        task=spoken(text_of(task[0]["message"]))[1],
+        finished=tuple(_label(intent) for call_id, intent in intents.items() if call_id in done),
+        unknown=tuple(_label(intent) for intent in loaded.in_flight),
+        partial=len(loaded.partial.strip()),
+        asked=not loaded.partial.strip() and not loaded.in_flight,
+    )
+
+
+def _begins(record: Record) -> bool:
+    return record["type"] == "user" and "shell" not in record and isinstance(record.get("message"), dict)
+
+
+def _label(intent: Record) -> str:
+    arguments = intent.get("arguments")
+    values = arguments if isinstance(arguments, dict) else {}
+    about = next((str(values[n]) for n in ("path", "command", "pattern") if n in values), None)
+    return f"{intent.get('name')} {about if about is not None else json.dumps(values, ensure_ascii=False)}"
+
+
+def changed_since(loaded: Loaded, workspace: Path) -> list[str]:
+    """The files that the conversation's tools read or wrote and that were changed, or are gone, since its last record.
+
+    By their modification times, so only files are looked at that tools named; at most the last 500 of them.
+    """
+    last = next((r["time"] for r in reversed(loaded.records) if isinstance(r.get("time"), int | float)), None)
+    if last is None:
+        return []
+    base = Path(loaded.cwd) if loaded.cwd else workspace
+    pending = {intent.get("call_id"): intent for intent in loaded.in_flight}
+    changed = []
+    for path in list(dict.fromkeys(_paths(loaded.records)))[:_WATCHED]:
+        since = min([last, *(i["time"] for i in pending.values() if _path(i) == path and "time" in i)])
+        try:
+            if (base / path).stat().st_mtime > since + 0.001:
+                changed.append(path)
+        except FileNotFoundError:
+            changed.append(f"{path} (gone)")
+        except (OSError, ValueError):
+            pass
+    return changed
+
+
+def _paths(records: list[Record]) -> Iterator[str]:
+    """The files with a successful result, the last one first, and those a call was under way to."""
+    results = (r for r in records if r["type"] == "result" and isinstance(r.get("message"), dict))
+    failed = {r["message"].get("tool_call_id") for r in results if r.get("is_error")}
+    for record in reversed(records):
+        if record["type"] == "intent" and record.get("call_id") not in failed and (path := _path(record)):
+            yield path
+
+
+def _path(intent: Record) -> str | None:
+    arguments: Any = intent.get("arguments")
+    path = arguments.get("path") if isinstance(arguments, dict) and intent.get("name") in _FILE_TOOLS else None
+    return path if isinstance(path, str) else None
