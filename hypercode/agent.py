@@ -17,7 +17,7 @@ from typing import Any
 from hypercode import events
 from hypercode.errors import LimitReached, ModelError, StreamInterrupted
 from hypercode.events import Bus, Event
-from hypercode.execution import Approve, Execution, Nowhere, Recorder
+from hypercode.execution import Approve, Around, Execution, Nowhere, Recorder, nothing_around
 from hypercode.messages import CUT_REASONS, Message, Reply, check, cut_note, spoken, system, text_of, unanswered, user
 from hypercode.tools.base import Toolbox, ToolContext
 
@@ -87,6 +87,7 @@ class Agent:
         bus: Bus | None = None,
         prompt: Callable[[], str] = lambda: "",
         limits: Limits | None = None,
+        around: Around | None = None,
         journal: Recorder | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> None:
@@ -97,6 +98,7 @@ class Agent:
         self.bus = bus or Bus()
         self.prompt = prompt
         self.limits = limits or Limits()
+        self.around = around or nothing_around
         self.journal: Recorder = journal or Nowhere()
         self.about = dict(about or {})
         self.opened = False
@@ -271,7 +273,7 @@ class Agent:
 
     async def _turn(self) -> _Turn:
         self.turns += 1
-        turn = _Turn(self.turns, Execution(self.tools, self.context, self.approve, self.bus, self.journal))
+        turn = _Turn(self.turns, Execution(self.tools, self.context, self.approve, self.bus, self.journal, self.around))
         self._open()
         self.bus.emit(events.TurnStart(turn.number))
         try:

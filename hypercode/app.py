@@ -15,7 +15,8 @@ import asyncio
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,18 +26,21 @@ from hypercode.agent import Agent, Complete, Limits, Result, exit_code
 from hypercode.config import Config, Folders
 from hypercode.errors import ConfigError
 from hypercode.events import Bus
-from hypercode.memory.context import Meter, prompt_parts
+from hypercode.memory.context import Meter, parts, prompt_parts
 from hypercode.memory.fit import Fit
 from hypercode.memory.instructions import Instructions
 from hypercode.memory.sessions import find, latest, path_of
 from hypercode.memory.skills import Skills
 from hypercode.memory.skills import load as load_skills
+from hypercode.memory.undo import Undo
+from hypercode.memory.user_commands import UserCommands
+from hypercode.memory.user_commands import load as load_commands
 from hypercode.parts import gate_for, model_settings, secrets_of
 from hypercode.process import child_environment
 from hypercode.safety.approval import Asker, Gate, Mode
 from hypercode.safety.redact import Redactor
 from hypercode.safety.trust import Trust, TrustState
-from hypercode.tools.base import Toolbox, ToolContext
+from hypercode.tools.base import Tool, Toolbox, ToolContext
 from hypercode.tools.skill import skill_tool
 
 if TYPE_CHECKING:
@@ -60,6 +64,7 @@ class App:
     fit: Fit
     instructions: Instructions
     skills: Skills
+    undo: Undo
     box_said: str = ""
     _started: bool = False
     _probing: asyncio.Future[None] | None = None
@@ -73,6 +78,8 @@ class App:
         """Announce the session, and what the configuration had to say; clear away what a killed session left half-written."""
         self.gate.files.sweep()
         self._started = True
+        for note in self.undo.take_notes():
+            self.bus.emit(events.Notice("info", note))
         self.bus.on(events.Notice, self._keep_notice)
         cwd = str(self.agent.context.workspace)
         self.bus.emit(events.SessionStart(self.session, self.config.model, cwd, __version__))
@@ -88,6 +95,34 @@ class App:
             plan=self.gate.mode is Mode.PLAN,
             instructions=self.instructions.text,
             skills=self.skills.text,
+        )
+
+    def undoable(self, tool: Tool, values: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
+        """A step that `undo` can take back, around an attempt of a tool that changes files."""
+        if tool.effect == "read":
+            return nullcontext()
+        path = values.get("path")
+        subject = str(values.get("command") if tool.effect == "shell" else path)
+        label = self.redactor.text(f"{tool.name} {subject}")
+        return self.undo.step(label, path=path if isinstance(path, str) else None, scan=tool.effect == "shell")
+
+    def trust_changed(self) -> None:
+        """Use what a folder brings that the person has just come to trust; its settings count from the next start."""
+        self.instructions, self.skills = _memory(self.config, self.folders, self.agent.context.workspace)
+        self.agent.tools = Toolbox.discover().plus(skill_tool(self.skills))
+
+    def context_sizes(self) -> dict[str, int]:
+        """About how many tokens each part of the next request takes."""
+        return parts(self.prompt_parts(), self.agent.tools.schemas(), self.agent.messages, self.fit.meter)
+
+    def own_commands(self, builtin: Collection[str]) -> UserCommands:
+        """The person's own slash commands, and those of a trusted project; a name of `builtin` is refused with a notice."""
+        trust, workspace = Trust(self.folders.state, own=self.folders.own), self.agent.context.workspace
+        return load_commands(
+            [self.folders.config_file.parent / "commands"],
+            trust.accepted(workspace),
+            trusted=trust.of(workspace) is TrustState.TRUSTED,
+            builtin=builtin,
         )
 
     def use_window(self, model: Any) -> None:
@@ -227,6 +262,7 @@ class App:
     async def aclose(self) -> None:
         """Close the journal, let queued listeners finish and drop the connections."""
         self._close_journal()
+        self.undo.close()
         await self.bus.aclose()
         await asyncio.to_thread(shutil.rmtree, self.temp, ignore_errors=True)
         if self.client is not None:
@@ -265,13 +301,17 @@ def build(
         environment=child_environment(environ, temp=temp, keep=config.keep_env),
         passes=gate.passes,
     )
-    trust = Trust(folders.state, own=folders.own)
-    workspace = gate.files.workspace
-    accepted, trusted = trust.accepted(workspace), trust.of(workspace) is TrustState.TRUSTED
-    own = folders.config_file.parent
-    instructions = Instructions(workspace, user_folder=own, accepted=accepted, trusted=trusted)
-    skills = load_skills([own / "skills"], accepted, trusted=trusted)
-    config.notices += [*trust.notices, *instructions.notices, *skills.notices]
+    redactor = Redactor([*secrets_of(config, environ)])
+    undo = Undo(
+        folders.state / "undo",
+        gate.files,
+        session=session,
+        skip=folders.own,
+        pending=folders.state / "pending",
+        notify=lambda text: bus.emit(events.Notice("info", text)),
+    )
+    gate.files.on_change = undo.record
+    instructions, skills = _memory(config, folders, gate.files.workspace)
     fit = Fit(complete, Meter())
     agent = Agent(
         complete=fit.complete,
@@ -280,11 +320,11 @@ def build(
         approve=gate,
         bus=bus,
         prompt=lambda: "".join(app.prompt_parts().values()),
+        around=lambda tool, values: app.undoable(tool, values),
         limits=Limits(config.max_turns, config.max_cost, config.timeout),
         about={"cwd": str(gate.files.workspace), "model": config.model, "version": __version__},
     )
-    redactor = Redactor([*secrets_of(config, environ)])
-    app = App(config, folders, agent, gate, session, client, temp, redactor, fit, instructions, skills)
+    app = App(config, folders, agent, gate, session, client, temp, redactor, fit, instructions, skills, undo)
     fit.replace = lambda done: agent.compacted(done.messages, done.reply)
     app.use_window(None)
     bus.on(events.ToolExecutionStart, app._touched)
@@ -300,6 +340,16 @@ def build(
                 key="mode",
             )
     return app
+
+
+def _memory(config: Config, folders: Folders, workspace: Path) -> tuple[Instructions, Skills]:
+    """What the person wrote down for the model, and what a trusted project did."""
+    trust, own = Trust(folders.state, own=folders.own), folders.config_file.parent
+    accepted, trusted = trust.accepted(workspace), trust.of(workspace) is TrustState.TRUSTED
+    instructions = Instructions(workspace, user_folder=own, accepted=accepted, trusted=trusted)
+    skills = load_skills([own / "skills"], accepted, trusted=trusted)
+    config.notices += [*trust.notices, *instructions.notices, *skills.notices]
+    return instructions, skills
 
 
 def new_session_id() -> str:

@@ -18,16 +18,19 @@ from typing import Annotated, Any
 
 import typer
 
-from hypercode.config import Config, Folders, example, load, setting_names
+from hypercode.cli_sessions import replay, sessions_app
+from hypercode.config import Config, Folders, example, setting_names
 from hypercode.errors import ConfigError
 
 __all__ = ["VALUE_OPTIONS", "application", "arrange", "main"]
 
-COMMANDS = ("run", "config", "policy")
+COMMANDS = ("run", "sessions", "replay", "config", "policy")
 VALUE_OPTIONS = frozenset(
     [
         "-m",
         "--model",
+        "-r",
+        "--resume",
         "--profile",
         "--base-url",
         "--mode",
@@ -56,6 +59,8 @@ config_app = typer.Typer(help="Effective settings and where each came from.", ri
 policy_app = typer.Typer(help="What would be allowed, and why; runs nothing.", rich_markup_mode=None)
 application.add_typer(config_app, name="config")
 application.add_typer(policy_app, name="policy")
+application.add_typer(sessions_app, name="sessions")
+application.command()(replay)
 
 Profile = Annotated[str | None, typer.Option(help="A named set of settings from the configuration file.")]
 ModeOption = Annotated[str | None, typer.Option(help="How much runs unasked: ask, edits, plan or auto.")]
@@ -71,6 +76,17 @@ SESSION_OPTIONS: dict[str, tuple[Any, Any]] = {
     "mode": (ModeOption, None),
     "allow": (Allow, None),
     "deny": (Deny, None),
+    "latest": (
+        Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation in this folder.")],
+        False,
+    ),
+    "resume": (
+        Annotated[
+            str | None,
+            typer.Option("--resume", "-r", metavar="[SESSION]", help="Go on with this one; without an id: choose one."),
+        ],
+        None,
+    ),
     "cwd": (Annotated[Path | None, typer.Option(help="Work in this folder.")], None),
     "add_dir": (Annotated[Rules, typer.Option(help="A further folder that the tools may use.")], None),
     "max_turns": (Annotated[int | None, typer.Option(help="Model calls for one task.")], None),
@@ -92,6 +108,8 @@ class Session:
     config: Config
     cwd: Path
     debug: bool
+    resume: str | None
+    pick: bool
 
 
 def session_command(function: Callable[..., None]) -> Callable[..., None]:
@@ -114,10 +132,22 @@ def session_command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _session(
-    *, profile: str | None, cwd: Path | None, debug: bool, no_sandbox: bool, plain: bool, add_dir: Rules, **flags: Any
+    *,
+    profile: str | None,
+    cwd: Path | None,
+    debug: bool,
+    no_sandbox: bool,
+    plain: bool,
+    add_dir: Rules,
+    latest: bool,
+    resume: str | None,
+    **flags: Any,
 ) -> Session:
+    if latest and resume is not None:
+        raise ConfigError("-c goes on with the last conversation and -r with another one; give one of them", key="-r")
     flags |= {"add_dirs": add_dir, "sandbox": False if no_sandbox else None, "plain": plain or None}
-    return Session(settings(os.environ, profile, **flags), cwd or Path.cwd(), debug)
+    which = "" if latest else resume.removeprefix("=") if resume is not None else None
+    return Session(settings(os.environ, profile, cwd, **flags), cwd or Path.cwd(), debug, which, not latest and which == "")
 
 
 def main(argv: list[str]) -> int:
@@ -150,6 +180,7 @@ def arrange(argv: list[str]) -> list[str]:
         or any(a.startswith(("--install-completion", "--show-completion")) for a in argv)
     ):
         return argv or ["chat"]
+    argv = _with_resume(argv)
     position, words_before = 0, []
     while position < len(argv):
         word = argv[position]
@@ -174,9 +205,37 @@ def arrange(argv: list[str]) -> list[str]:
     raise ConfigError(f"there is no command {word!r}.{nearest} to send it: hypercode run {word!r}")
 
 
-def settings(environ: Mapping[str, str], profile: str | None, **flags: Any) -> Config:
-    """The effective configuration for the flags of a command."""
-    return load(flags=flags, environ=environ, user_file=Folders.of(environ).config_file, profile=profile)
+def _with_resume(argv: list[str]) -> list[str]:
+    """The words with `-r`, whose value may be left out, as `--resume=ID` or `--resume=`.
+
+    The word behind it is its value unless it is an option, a command, or has blanks in it and so is a message.
+    """
+    words, position, command = list[str](), 0, ""
+    while position < len(argv):
+        word, following = argv[position], argv[position + 1 : position + 2]
+        position += 1
+        if word == "--":
+            return [*words, word, *argv[position:]]
+        if word in ("-r", "--resume") and command in ("", "run", "chat"):
+            value = "".join(following)
+            mine = not value.startswith("-") and not any(map(str.isspace, value)) and (command or value not in COMMANDS)
+            words.append(f"--resume={value if mine else ''}")
+            position += bool(following and mine)
+            continue
+        words.append(word)
+        if word in VALUE_OPTIONS:
+            words += following
+            position += 1
+        elif not command and not word.startswith("-"):
+            command = word if word in COMMANDS else "chat"
+    return words
+
+
+def settings(environ: Mapping[str, str], profile: str | None, cwd: Path | None = None, **flags: Any) -> Config:
+    """The effective configuration for the flags of a command in a folder."""
+    from hypercode.parts import configuration
+
+    return configuration(environ, cwd or Path.cwd(), profile, **flags)
 
 
 @application.command(hidden=True)
@@ -189,11 +248,26 @@ def chat(
     from hypercode import oneshot
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        code = oneshot.run(session.config, message or [], cwd=session.cwd, output="text", debug=session.debug)
+        code = oneshot.run(
+            session.config,
+            message or [],
+            cwd=session.cwd,
+            output="text",
+            debug=session.debug,
+            resume=session.resume,
+        )
         raise typer.Exit(code)
     from hypercode.ui import repl
 
-    raise typer.Exit(repl.run(session.config, " ".join(message or []), cwd=session.cwd, debug=session.debug))
+    code = repl.run(
+        session.config,
+        " ".join(message or []),
+        cwd=session.cwd,
+        debug=session.debug,
+        resume=session.resume,
+        pick=session.pick,
+    )
+    raise typer.Exit(code)
 
 
 @application.command()
@@ -210,7 +284,10 @@ def run(
     if schema:
         oneshot.print_schema()
         return
-    raise typer.Exit(oneshot.run(session.config, task or [], cwd=session.cwd, output=output, debug=session.debug))
+    code = oneshot.run(
+        session.config, task or [], cwd=session.cwd, output=output, debug=session.debug, resume=session.resume
+    )
+    raise typer.Exit(code)
 
 
 @config_app.callback(invoke_without_command=True)

@@ -123,21 +123,21 @@ def load(
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
     user_file: Path,
-    project_file: Path | None = None,
+    project: tuple[Path, bytes] | None = None,
     profile: str | None = None,
 ) -> Config:
     """The effective configuration.  Raises ConfigError naming file and key.
 
     `flags` holds what was given on the command line (None: not given); list flags add to the files' lists.
-    `project_file` is passed only for a trusted folder.
+    `project` is a project's file with the content that the person trusted.
     """
     config = Config(sources=dict.fromkeys(_FIELDS, "default"))
     user = _read(user_file)
     _apply(config, user, str(user_file))
     if profile is not None:
         _apply_profile(config, profile, user_file)
-    if project_file is not None:
-        _apply_project(config, _read(project_file), project_file)
+    if project is not None:
+        _apply_project(config, _parsed(project[1], project[0]), project[0])
     for variable, key in ENVIRONMENT.items():
         if environ.get(variable):
             _set(config, key, environ[variable], variable)
@@ -232,6 +232,10 @@ def _read(path: Path) -> dict[str, Any]:
         data = os.read(descriptor, _FILE_LIMIT)
     finally:
         os.close(descriptor)
+    return _parsed(data, path)
+
+
+def _parsed(data: bytes, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError:

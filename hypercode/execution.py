@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -13,12 +15,14 @@ from hypercode.errors import ToolError
 from hypercode.events import Bus
 from hypercode.messages import Message, Reply, ToolCall, tool_result
 from hypercode.safety.approval import Refusal
-from hypercode.tools.base import Toolbox, ToolContext
+from hypercode.tools.base import Tool, Toolbox, ToolContext
 
-__all__ = ["MAX_CALLS", "Approve", "Execution", "Nowhere", "Recorder"]
+__all__ = ["MAX_CALLS", "Approve", "Around", "Execution", "Nowhere", "Recorder", "nothing_around"]
 
 MAX_CALLS = 32
 """How many calls of one reply are run."""
+
+_SEEN = 30_000  # characters, as much as a result has
 
 log = logging.getLogger("hypercode")
 
@@ -49,6 +53,15 @@ class Nowhere:
         return None
 
 
+Around = Callable[["Tool", Mapping[str, Any]], AbstractAsyncContextManager[None]]
+"""What is done around each attempt: undo looks at the files before and after."""
+
+
+def nothing_around(tool: Tool, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
+    """Nothing is done around an attempt."""
+    return nullcontext()
+
+
 @dataclass(slots=True)
 class Execution:
     """Runs the calls of one reply.
@@ -62,6 +75,7 @@ class Execution:
     approve: Approve
     bus: Bus
     journal: Recorder
+    around: Around = nothing_around
     results: dict[str, Message] = field(default_factory=dict)
     refused: int = 0
 
@@ -124,7 +138,8 @@ class Execution:
             if kind == "aborted":
                 output = "".join(printed)[-10_000:] + "[aborted by user]"
             seconds = round(time.monotonic() - started, 6)
-            self.answer(call.id, output, seconds=seconds, is_error=bool(kind), kind=kind or None)
+            seen = _seen("".join(printed), output)
+            self.answer(call.id, output, seconds=seconds, is_error=bool(kind), kind=kind or None, **seen)
             self.bus.emit(events.ToolExecutionEnd(call.id, call.name, output, bool(kind), kind or None, seconds))
 
     async def _attempt(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> str:
@@ -142,7 +157,16 @@ class Execution:
         if refusal is not None:
             self.refused += not refusal.by_person
             raise ToolError(refusal.kind, refusal.text)
-        output = await tool.call(context, values)
+        async with self.around(tool, values):
+            output = await tool.call(context, values)
         if detail:
             show(detail)
         return output
+
+
+def _seen(printed: str, output: str) -> dict[str, str | int]:
+    """What the person was shown of a call, for its record: how much of the output, or the last of a text of its own."""
+    if not printed:
+        return {}
+    text = printed.rstrip("\n")
+    return {"shown": len(text) if output.startswith(text) else printed[-_SEEN:]}

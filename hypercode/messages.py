@@ -7,6 +7,7 @@ that nobody here knows (`reasoning_details`, `extra_content`, …) survive becau
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,9 @@ __all__ = [
     "Reply",
     "ToolCall",
     "check",
+    "cut_note",
     "parse_arguments",
+    "spoken",
     "system",
     "text_of",
     "tool_result",
@@ -128,6 +131,20 @@ def system(text: str) -> Message:
 def user(text: str) -> Message:
     """A message of the person."""
     return {"role": "user", "content": well_formed(text)}
+
+
+_NOTE = re.compile(r"\[Your previous reply was [^\[\]\n]*\.\]\n\n")
+
+
+def cut_note(how: str) -> str:
+    """What stands before a message of the person to tell the model that its last reply was cut; empty for an empty `how`."""
+    return f"[Your previous reply was {how}.]\n\n" if how else ""
+
+
+def spoken(text: str) -> tuple[str, str]:
+    """A message's text as the note about a cut reply that stands before it, and what the person said."""
+    found = _NOTE.match(text)
+    return (found[0], text[found.end() :]) if found else ("", text)
 
 
 def tool_result(call_id: str, text: str) -> Message:

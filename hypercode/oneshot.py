@@ -27,8 +27,13 @@ SIGNAL_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 log = logging.getLogger("hypercode")
 
 
-def run(config: Config, words: list[str], *, cwd: Path, output: str, debug: bool = False) -> int:
-    """Run one task to its end and return the exit code.  Raises ConfigError for wrong use."""
+def run(
+    config: Config, words: list[str], *, cwd: Path, output: str, debug: bool = False, resume: str | None = None
+) -> int:
+    """Run one task to its end and return the exit code.  Raises ConfigError for wrong use.
+
+    `resume` goes on with the session of that id or name, an empty one with this folder's last.
+    """
     if output not in OUTPUTS:
         raise ConfigError(f"must be one of {', '.join(OUTPUTS)}, not {output!r}", key="--output")
     task = read_task(words)
@@ -41,7 +46,7 @@ def run(config: Config, words: list[str], *, cwd: Path, output: str, debug: bool
             print(f"log: {path}", file=sys.stderr)  # noqa: T201
             log_events(bus)
         try:
-            return asyncio.run(_run(config, task, cwd, output, environ, bus))
+            return asyncio.run(_run(config, task, cwd, output, environ, bus, resume))
         except ConfigError:
             raise
         except Exception:
@@ -77,7 +82,9 @@ def _read_stdin() -> str:
         return ""
 
 
-async def _run(config: Config, task: str, cwd: Path, output: str, environ: Mapping[str, str], bus: Bus) -> int:
+async def _run(
+    config: Config, task: str, cwd: Path, output: str, environ: Mapping[str, str], bus: Bus, resume: str | None
+) -> int:
     terminal = open_terminal()
     app = build(
         config, cwd=cwd, environ=environ, bus=bus, ask=TerminalAsker(terminal) if terminal is not None else None
@@ -85,6 +92,8 @@ async def _run(config: Config, task: str, cwd: Path, output: str, environ: Mappi
     out = headless.Output(sys.stdout, app.agent.abort)
     _listen(output, bus, out)
     try:
+        if resume is not None:
+            app.resume_conversation(app.saved_conversation(resume))
         app.start()
         with _Signals(app) as signals:
             result = await app.agent.run(task)

@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from hypercode.config import OPENROUTER_URL, Config, Folders, is_loopback, pick_key
+from hypercode.config import OPENROUTER_URL, Config, Folders, is_loopback, load, pick_key
 from hypercode.errors import ConfigError
 from hypercode.llm.settings import ModelSettings
 from hypercode.safety.approval import Asker, Gate, Mode
 from hypercode.safety.paths import FileGuard
+from hypercode.safety.rule_store import RuleStore
 from hypercode.safety.rules import Rule, parse_rule
+from hypercode.safety.trust import Trust, TrustState
 
-__all__ = ["gate_for", "model_settings", "secrets_of", "workspace_of"]
+__all__ = ["configuration", "gate_for", "model_settings", "secrets_of", "workspace_of"]
+
+
+def configuration(environ: Mapping[str, str], cwd: Path, profile: str | None = None, **flags: Any) -> Config:
+    """The effective configuration in a folder: a trusted project's settings are among it.  Raises ConfigError."""
+    folders = Folders.of(environ)
+    project, notices = _project(folders, workspace_of(cwd))
+    config = load(flags=flags, environ=environ, user_file=folders.config_file, project=project, profile=profile)
+    config.notices += notices
+    return config
+
+
+def _project(folders: Folders, workspace: Path) -> tuple[tuple[Path, bytes] | None, list[str]]:
+    """What a trusted project's settings say; for one that is not trusted, a notice that it brings something."""
+    trust = Trust(folders.state, own=folders.own)
+    if trust.of(workspace) is not TrustState.TRUSTED:
+        names = ", ".join(os.path.relpath(path, workspace) for path in trust.present(workspace)[:5])
+        notice = f"This folder is not trusted; not used: {names}. /trust in the chat shows what they say."
+        return None, [notice] if names else []
+    settings = next((item for item in trust.accepted(workspace) if item.kind == "settings"), None)
+    if settings is None:
+        return None, []
+    if settings.error:
+        raise ConfigError(settings.error, file=str(settings.path))
+    return (settings.path, settings.data or b""), []
 
 
 def gate_for(
@@ -42,7 +70,18 @@ def gate_for(
         readable=[folders.cache / "outputs", folders.config_file.parent / "skills"],
         pending=folders.state / "pending",
     )
-    return Gate(files, home, Mode(config.mode), rules("allow"), rules("deny"), ask=ask, notify=notify)
+    store = RuleStore(folders.config_file.parent / "rules")
+
+    def save(rule: str) -> None:
+        try:
+            store.add(files.workspace, rule)
+        except (ConfigError, ValueError) as error:
+            if notify is not None:
+                notify(f"The rule could not be saved: {error}")
+
+    allow = [*rules("allow"), *(parse_rule(text) for text in store.allow(files.workspace))]
+    config.notices += store.notices
+    return Gate(files, home, Mode(config.mode), allow, rules("deny"), ask=ask, save_rule=save, notify=notify)
 
 
 def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
@@ -92,6 +131,7 @@ def secrets_of(config: Config, environ: Mapping[str, str]) -> Iterable[str]:
 
 
 def workspace_of(folder: Path) -> Path:
+    """The folder with its links followed.  Raises ConfigError where it is none."""
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder")
     return folder.resolve()

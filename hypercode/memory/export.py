@@ -160,8 +160,7 @@ def _events(record: Record, turn: int, shown: str, names: dict[str, str]) -> Ite
             names[_str(call_id)] = _str(name)
             yield ToolExecutionStart(_str(call_id), _str(name), arguments if isinstance(arguments, dict) else {})
         case "result" if (call_id := _str(message.get("tool_call_id"))) in names:
-            error, seconds = record.get("kind"), record.get("seconds")
-            seconds = seconds if isinstance(seconds, int | float) else 0.0
+            error, seconds = _str(record.get("kind")) or None, _number(record.get("seconds")) or 0.0
             failed = bool(record.get("is_error"))
             seen = record.get("shown")
             if seen := text_of(message)[:seen] if isinstance(seen, int) else _str(seen):
@@ -177,7 +176,7 @@ def _events(record: Record, turn: int, shown: str, names: dict[str, str]) -> Ite
 
 def _shell_line(shell: dict[str, Any], told: str) -> Iterator[Event]:
     """A command of the person's own: the message tells the model what `$ command` printed."""
-    command, kind, seconds = _str(shell.get("command")), _str(shell.get("kind")), shell.get("seconds")
+    command, kind, seconds = _str(shell.get("command")), _str(shell.get("kind")), _number(shell.get("seconds"))
     output = told.partition(f"$ {command}\n")[2]
     yield ToolExecutionStart("shell", "!", {"command": command})
     yield ToolOutput("shell", output)
@@ -187,10 +186,24 @@ def _shell_line(shell: dict[str, Any], told: str) -> Iterator[Event]:
 
 
 def _turn_end(record: Record, turn: int) -> TurnEnd:
-    known: dict[str, Any] = {
-        key: record.get(key) for key in ("finish_reason", "usage", "cost", "ttft", "seconds", "error")
-    }
-    return TurnEnd(turn=turn, outcome=_str(record.get("outcome")), **{**known, "seconds": known["seconds"] or 0.0})
+    return TurnEnd(
+        turn=turn,
+        outcome=_str(record.get("outcome")),
+        finish_reason=_str(record.get("finish_reason")) or None,
+        usage=_object(record.get("usage")),
+        cost=_number(record.get("cost")),
+        ttft=_number(record.get("ttft")),
+        seconds=_number(record.get("seconds")) or 0.0,
+        error=_object(record.get("error")),
+    )
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _str(value: Any) -> str:

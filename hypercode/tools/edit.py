@@ -10,7 +10,6 @@ from hypercode.safety.facts import is_utf16, looks_binary
 from hypercode.safety.files import Body, digest
 from hypercode.tools.base import Preview, ToolContext, tool
 from hypercode.tools.diffs import unified
-from hypercode.tools.explain import explain
 from hypercode.tools.matching import Edit, apply
 
 __all__ = ["Edit", "edit"]
@@ -71,4 +70,6 @@ def _made(ctx: ToolContext, path: str, body: Body | None, edits: list[Edit]) -> 
         raise ToolError("encoding", f"{path} is UTF-16, not UTF-8; convert it first (bash: iconv).")
     if looks_binary(head):
         raise ToolError("binary", f"{path} is binary, not text.")
+    from hypercode.tools.explain import explain  # compares texts; only where one was not found
+
     return apply(body.data, edits, explain)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypercode.messages import text_of
@@ -15,10 +15,13 @@ from hypercode.ui.clean import clean
 if TYPE_CHECKING:
     from hypercode.ui.repl import Chat
 
-__all__ = ["command", "is_command", "names", "run"]
+__all__ = ["CONTINUE", "command", "discover", "is_command", "names", "run", "say"]
 
 Command = Callable[["Chat", str], Awaitable[None]]
 _COMMANDS: dict[str, Command] = {}
+
+CONTINUE = "Continue exactly where your last reply was cut off; do not repeat what is already there."
+"""What is said to the model to go on with a reply that was cut."""
 
 KEYS = """\
 Enter sends · Ctrl-J, Alt-Enter or a trailing \\ makes a new line · Up, Down and Ctrl-R walk the history
@@ -30,9 +33,15 @@ A message sent while a reply streams waits above the line; Up takes it back"""
 
 
 def command(function: Command) -> Command:
-    """Make a slash command of a function; its name is the function's without `_`."""
-    _COMMANDS[function.__name__.strip("_")] = function
+    """Make a slash command of a function: `add_dir` is /add-dir, `exit_` is /exit."""
+    _COMMANDS[function.__name__.strip("_").replace("_", "-")] = function
     return function
+
+
+def discover() -> None:
+    """Load every module that defines commands."""
+    for name in ("file_commands", "model_commands", "session_commands"):
+        importlib.import_module(f"hypercode.ui.{name}")
 
 
 def names() -> dict[str, str]:
@@ -50,19 +59,26 @@ async def run(chat: Chat, text: str) -> None:
     """Run a command line; an unknown command says what is nearest and loses nothing."""
     word, _, argument = text[1:].partition(" ")
     function = _COMMANDS.get(word)
+    if function is None and (own := chat.user_commands.found.get(word)):
+        chat.submit(own.expand(argument))
+        return
     if function is None:
         close = difflib.get_close_matches(word, _COMMANDS, 1)
         nearest = f" The nearest is /{close[0]}." if close else ""
-        _say(
+        say(
             chat,
             f"! There is no command /{clean(word, 'filename')}.{nearest} /help lists them; a blank before the / sends it as text.",
         )
         chat.screen.draft = chat.screen.draft or text
         return
     await function(chat, argument.strip())
+    if chat.plain and not chat.busy:
+        await chat.transcript.settled()
+        chat.screen.ready()
 
 
-def _say(chat: Chat, *lines: str) -> None:
+def say(chat: Chat, *lines: str) -> None:
+    """Draw lines of our own; foreign text in them is clean already."""
     chat.transcript.say(lines)
 
 
@@ -74,17 +90,7 @@ async def help_(chat: Chat, argument: str) -> None:
     listed = [
         f"{style.cyan('/' + name):<{width + len(style.cyan('x')) - 1}} {about}" for name, about in names().items()
     ]
-    _say(chat, *listed, "", *(style.dim(line) for line in KEYS.split("\n")))
-
-
-@command
-async def model(chat: Chat, argument: str) -> None:
-    """Show the model, or use another one: /model NAME."""
-    client = chat.app.client
-    if argument and client is not None:
-        client.settings = replace(client.settings, model=argument)
-        chat.app.config.model = argument
-    _say(chat, f"model: {clean(chat.app.config.model, 'filename')}")
+    say(chat, *listed, "", *(style.dim(line) for line in KEYS.split("\n")))
 
 
 @command
@@ -93,23 +99,24 @@ async def mode(chat: Chat, argument: str) -> None:
     if argument in [m.value for m in Mode]:
         chosen = Mode(argument)
         if chosen is Mode.AUTO and not chat.may_choose_auto():
-            _say(chat, "! Mode auto needs a sandbox, or --no-sandbox at the start: it runs commands unasked.")
+            say(chat, "! Mode auto needs a sandbox, or --no-sandbox at the start: it runs commands unasked.")
             return
         chat.set_mode(chosen)
     elif argument:
-        _say(chat, f"! There is no mode {clean(argument, 'filename')!r}; there are ask, edits, plan and auto.")
+        say(chat, f"! There is no mode {clean(argument, 'filename')!r}; there are ask, edits, plan and auto.")
         return
-    _say(chat, f"mode: {chat.app.gate.mode}")
+    say(chat, f"mode: {chat.app.gate.mode}")
 
 
 @command
 async def new(chat: Chat, argument: str) -> None:
     """Begin a new conversation; what was said stays on the screen."""
-    if chat.agent.running:
-        _say(chat, "! A reply is being written; stop it with Ctrl-C first.")
+    if chat.busy:
+        say(chat, "! Something is running; stop it with Ctrl-C first.")
         return
     chat.app.new_conversation()
-    _say(chat, "A new conversation begins; the model knows nothing of what stands above.")
+    chat.last_usage = None
+    say(chat, "A new conversation begins; the model knows nothing of what stands above.")
 
 
 @command
@@ -125,34 +132,32 @@ async def cost(chat: Chat, argument: str) -> None:
         if chat.agent.cost is not None
         else "billed: the server does not say",
     ]
-    _say(chat, *lines)
+    say(chat, *lines)
 
 
 @command
 async def context(chat: Chat, argument: str) -> None:
     """Show what fills the context, by part; ~ marks an estimate."""
-    parts = chat.context_parts()
     style = chat.transcript.style
-    lines = [f"{name:<14} ~{render.count(size):>7} tokens" for name, size in parts.items()]
-    known = chat.last_prompt_tokens()
+    lines = [f"{name:<16} ~{render.count(size):>7} tokens" for name, size in chat.app.context_sizes().items()]
+    lines.append(f"{'in all':<16} {chat.app.fit.meter.reading}")
+    known = (chat.last_usage or {}).get("prompt_tokens")
     if known is not None:
         lines.append(style.bold(f"{'last request':<14}  {render.count(known):>7} tokens, as the server counts"))
-    _say(chat, *lines)
+    say(chat, *lines)
 
 
 @command
 async def retry(chat: Chat, argument: str) -> None:
     """Ask again: the last answer is dropped, what tools did stays."""
     agent = chat.agent
-    if agent.running:
-        _say(chat, "! A reply is being written.")
+    if chat.busy:
+        say(chat, "! Something is running; stop it with Ctrl-C first.")
         return
-    while agent.messages and agent.messages[-1].get("role") == "assistant" and not agent.messages[-1].get("tool_calls"):
-        agent.messages.pop()
+    chat.app.drop_answer()
     if not agent.messages:
-        _say(chat, "! There is nothing to ask again.")
+        say(chat, "! There is nothing to ask again.")
         return
-    agent.forget_cut()
     chat.answer(None)
 
 
@@ -160,16 +165,16 @@ async def retry(chat: Chat, argument: str) -> None:
 async def continue_(chat: Chat, argument: str) -> None:
     """Go on after a reply that was cut; the provider may bill what is sent again."""
     if not chat.agent.messages:
-        _say(chat, "! There is nothing to continue.")
+        say(chat, "! There is nothing to continue.")
         return
-    chat.submit("Continue exactly where your last reply was cut off; do not repeat what is already there.")
+    chat.submit(CONTINUE)
 
 
 @command
 async def raw(chat: Chat, argument: str) -> None:
     """Show the source text of the last answer."""
     text = _last_answer(chat)
-    _say(chat, *clean(text).split("\n")) if text else _say(chat, "! There is no answer yet.")
+    say(chat, *clean(text).split("\n")) if text else say(chat, "! There is no answer yet.")
 
 
 @command
@@ -178,9 +183,9 @@ async def copy(chat: Chat, argument: str) -> None:
     text = _last_answer(chat)
     if text and not chat.plain:
         chat.screen.copy(clean(text))
-        _say(chat, f"Copied {len(text)} characters, if the terminal allows it.")
+        say(chat, f"Copied {len(text)} characters, if the terminal allows it.")
     else:
-        _say(
+        say(
             chat,
             "! There is no answer yet." if not text else "! A plain terminal has no clipboard; /raw shows the text.",
         )

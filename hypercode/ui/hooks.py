@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Answer", "Choice", "Hooks"]
+from hypercode.ui.clean import strip_sgr
+
+__all__ = ["Answer", "Choice", "Hooks", "matching"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +49,12 @@ class Hooks:
     cycle_mode: Callable[[], None] = _nothing
     expand: Callable[[], None] = _nothing
     take_back: Callable[[], str | None] = _nothing
+
+
+def matching(lines: Sequence[str], words: str) -> list[int]:
+    """The places of the lines that have all of the words, upper case as lower; a number is the line of that number."""
+    wanted = words.casefold().split()
+    if len(wanted) == 1 and wanted[0].isdecimal() and 0 < int(wanted[0]) <= len(lines):
+        return [int(wanted[0]) - 1]
+    plain = [strip_sgr(line).casefold() for line in lines]
+    return [place for place, line in enumerate(plain) if all(word in line for word in wanted)]

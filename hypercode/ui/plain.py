@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from hypercode.ui.clean import clean, strip_sgr
-from hypercode.ui.hooks import Answer, Choice, Hooks
+from hypercode.ui.hooks import Answer, Choice, Hooks, matching
 
 __all__ = ["PlainScreen", "needs_plain"]
 
@@ -29,7 +29,7 @@ def needs_plain(env: Mapping[str, str]) -> bool:
 class PlainScreen:
     """Writes lines to `output` and reads messages, one a line, from `input`; a line that ends in a backslash goes on.
 
-    `interactive` is whether a person can be asked. At the end of the input `hooks.eof` is called, after all of its lines.
+    `interactive` is whether a person can be asked, `prompt_first` whether `run` begins with the prompt. At the end of the input `hooks.eof` is called, after all of its lines.
     """
 
     colors: None = None
@@ -47,7 +47,9 @@ class PlainScreen:
         self._in = input or sys.stdin
         self._out = output or sys.stdout
         self.interactive = self._in.isatty()
+        self.prompt_first = True
         self._left = asyncio.Event()
+        self._runs = asyncio.Event()
         self._turn = asyncio.Lock()
         self._answers: asyncio.Queue[str | None] = asyncio.Queue()
         self._begun = ""
@@ -61,10 +63,16 @@ class PlainScreen:
         threading.Thread(target=self._read, args=(loop, self._in.fileno()), name="stdin", daemon=True).start()
         try:
             with self._signals(loop):
-                self.ready()
+                self._runs.set()
+                if self.prompt_first:
+                    self.ready()
                 await self._left.wait()
         finally:
             self._end()
+
+    async def started(self) -> None:
+        """Waits until `run` serves the input."""
+        await self._runs.wait()
 
     def exit(self) -> None:
         """Ends `run`."""
@@ -149,6 +157,26 @@ class PlainScreen:
                 while not self._answers.empty():
                     if (line := self._answers.get_nowait()) is not None:
                         asyncio.get_running_loop().call_soon(self._take, line)
+
+    async def pick(self, title: str, lines: Sequence[str]) -> int | None:
+        """Writes a numbered list and returns the place of the line that was taken, None for none.
+
+        A number takes its line, words leave those that have them, an empty line takes none.  Raises EOFError when the input
+        ends.
+        """
+        async with self._turn:
+            places = list(range(len(lines)))
+            while True:
+                self.commit([title, *(f"{place + 1:>3}  {lines[place]}" for place in places)])
+                words = (await self._next("number, words to look for, or an empty line for none\n? ")).strip()
+                if not words:
+                    return None
+                found = matching(lines, words)
+                if not found:
+                    self.commit(["nothing matches"])
+                elif len(found) == 1:
+                    return found[0]
+                places = found or places
 
     async def _answer(self, choices: Sequence[Choice]) -> Answer:
         by_word = {word.lower(): c for c in choices for word in (c.key, c.label)}

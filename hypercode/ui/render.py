@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hypercode.safety.approval import Question
+from hypercode.safety.approval import Answer, Question
 from hypercode.ui.clean import clean
+from hypercode.ui.hooks import Choice
 from hypercode.ui.style import Style
 
 __all__ = [
+    "answered",
     "argument_line",
     "banner",
+    "choices",
     "count",
     "diff_lines",
     "duration",
@@ -27,6 +30,7 @@ __all__ = [
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _FIRST = ("path", "command", "pattern")
+_ABORTED = re.compile(r"\[[^\[\]]*\]$")
 _LEVELS = {"info": ("dim",), "warning": ("yellow",), "error": ("red",)}
 FOLDED_LINES = 5
 _WHOLE = 1_000_000
@@ -103,14 +107,22 @@ def result_lines(
     `shown` is what the tool showed the person; where it is a diff, all of it is drawn.
     """
     if is_error:
-        first = clean(output, "tool_output").strip().split("\n", 1)[0]
-        return [f"  {style.red('✗')} {fit(first, width - 4)}"]
+        said = clean(output, "tool_output").strip().split("\n")
+        # What was printed comes first in an aborted call's result; other errors begin with their kind.
+        reason = _ABORTED.search(said[-1]) if kind == "aborted" else None
+        last = _last_lines(style, shown, width) if shown and not shown.startswith("--- ") else []
+        return [*last, f"  {style.red('✗')} {fit(reason[0] if reason else said[0], width - 4)}"]
     if shown.startswith("--- "):
         return [f"  {line}" for line in diff_lines(style, shown, width - 2)]
-    text = clean(shown or output, "tool_output").strip("\n")
-    lines = text.split("\n") if text else []
     if not shown:
-        return [f"  {style.dim(_lines_said(len(lines)))}"]
+        text = clean(output, "tool_output").strip("\n")
+        return [f"  {style.dim(_lines_said(len(text.split(chr(10))) if text else 0))}"]
+    return _last_lines(style, shown, width)
+
+
+def _last_lines(style: Style, shown: str, width: int) -> list[str]:
+    text = clean(shown, "tool_output").strip("\n")
+    lines = text.split("\n") if text else []
     last = [f"  {style.dim(fit(line.expandtabs(4), width - 2))}" for line in lines[-FOLDED_LINES:]]
     hidden = len(lines) - FOLDED_LINES
     return [f"  {style.dim(f'… {_lines_said(hidden)} more above, Ctrl-O shows all')}", *last] if hidden > 0 else last
@@ -186,6 +198,24 @@ def question_lines(style: Style, question: Question) -> list[str]:
         diff = question.detail.startswith("--- ")
         lines += diff_lines(style, question.detail, _WHOLE, limit=400) if diff else _detail(question)
     return [*lines, style.dim(f"({clean(question.reason, 'filename')})")]
+
+
+def answered(key: str, reason: str) -> Answer:
+    """The person's word, by the key of the choice that was taken."""
+    return (
+        Answer(False, reason=reason) if key == "n" else Answer(True, {"s": "session", "a": "always"}.get(key, "once"))
+    )
+
+
+def choices(question: Question) -> list[Choice]:
+    """What can be answered to it."""
+    answers = [Choice("y", "yes, once")]
+    if question.remembers:
+        what = "edits" if question.effect == "edit" else f"{question.rule!r}"
+        answers.append(Choice("s", f"yes, {what} for this session"))
+        if question.rule:
+            answers.append(Choice("a", f"always: saves the rule {question.rule!r}"))
+    return [*answers, Choice("n", "no (say why, or Enter)", free_text=True)]
 
 
 def _detail(question: Question) -> Sequence[str]:

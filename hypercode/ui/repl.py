@@ -7,13 +7,11 @@ and a message sent earlier waits, visibly, until it can be sent.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,40 +21,54 @@ from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.events import Bus
 from hypercode.logfile import log_events, open_log
-from hypercode.messages import user
 from hypercode.safety.approval import Answer, Mode, Question
-from hypercode.ui import commands, render
+from hypercode.ui import commands, model_commands, render, session_commands, warm_up
 from hypercode.ui.clean import clean
-from hypercode.ui.hooks import Choice, Hooks
+from hypercode.ui.hooks import Hooks
 from hypercode.ui.plain import PlainScreen, needs_plain
+from hypercode.ui.shell_line import run_shell_line
 from hypercode.ui.status import activity, status_line
+from hypercode.ui.surface import full_screen
 from hypercode.ui.transcript import Transcript
 
 __all__ = ["Chat", "run"]
 
 LEAVE_WITHIN = 1.0
 """Seconds in which a second Ctrl-C leaves."""
+TICK = 0.5
+"""Seconds between two looks at the clocks in the status line and the live rows."""
 
 log = logging.getLogger("hypercode")
 
 
-def run(config: Config, message: str, *, cwd: Path, debug: bool = False) -> int:
-    """Hold a conversation on the terminal and return the exit code."""
+def run(
+    config: Config, message: str, *, cwd: Path, debug: bool = False, resume: str | None = None, pick: bool = False
+) -> int:
+    """Hold a conversation on the terminal and return the exit code.
+
+    `resume` goes on with the session of that id or name, an empty one with this folder's last; `pick` lets the person choose.
+    """
     environ = dict(os.environ)
     for variable in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"):
         os.environ.pop(variable, None)
     with open_log(environ, debug=debug) as path:
-        return asyncio.run(_chat(config, message, cwd, environ, path, debug))
+        return asyncio.run(_chat(config, message, cwd, environ, path if debug else None, resume, pick))
 
 
 async def _chat(
-    config: Config, message: str, cwd: Path, environ: Mapping[str, str], log_path: Path, debug: bool
+    config: Config,
+    message: str,
+    cwd: Path,
+    environ: Mapping[str, str],
+    log: Path | None,
+    resume: str | None,
+    pick: bool,
 ) -> int:
     chat = Chat(config, cwd=cwd, environ=environ)
-    if debug:
+    if log is not None:
         log_events(chat.bus)
-        chat.transcript.say([f"log: {log_path}"])
-    return await chat.session(message)
+        chat.transcript.say([f"log: {log}"])
+    return await chat.session(message, resume=resume, pick=pick)
 
 
 class Chat:
@@ -75,48 +87,48 @@ class Chat:
             take_back=self.take_back,
         )
         self.plain = config.plain or needs_plain(environ)
-        self.screen = self._screen(hooks, config, environ)
+        commands.discover()
+        self.user_commands = self.app.own_commands(commands.names())
+        names = lambda: commands.names() | self.user_commands.names  # noqa: E731
+        self.screen: Any = PlainScreen(hooks) if self.plain else full_screen(hooks, self.app, names)
         self.transcript = Transcript(self.bus, self.screen, plain=self.plain)
-        self._task: asyncio.Task[None] | None = None
-        self._prompting: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[str] | None = None
+        self._asides: set[asyncio.Task[None]] = set()
         self._code = 0
+        self._leaving = False
         self._interrupted_at = float("-inf")
         self._warm: asyncio.Future[None] | None = None
         self._boxing: asyncio.Future[None] | None = None
         self._hint = ""
         self._asking = False
         self._started = time.monotonic()
-        self._last_usage: dict[str, Any] | None = None
+        self.last_usage: dict[str, Any] | None = None
+        self.transcript.on_activity = self._status
         self.bus.on(events.TurnEnd, self._note_usage)
         self.bus.on(events.UserMessage, lambda e: self._show_queue())
 
-    def _screen(self, hooks: Hooks, config: Config, environ: Mapping[str, str]) -> Any:
-        if self.plain:
-            return PlainScreen(hooks)
-        from hypercode.ui.completion import completions
-        from hypercode.ui.history import history_for
-        from hypercode.ui.screen import Screen
-
-        workspace = self.agent.context.workspace
-        digest = hashlib.sha256(str(workspace).encode()).hexdigest()[:16]
-        history = history_for(self.app.folders.state / "history" / digest)
-        completer = completions(workspace, commands.names)
-        return Screen(hooks, history=history, completer=completer, vi_mode=config.vi)
-
     # -- the session -------------------------------------------------------------
 
-    async def session(self, message: str = "") -> int:
-        """Run until the person leaves."""
+    async def session(self, message: str = "", *, resume: str | None = None, pick: bool = False) -> int:
+        """Run until the person leaves.  Raises ConfigError where there is no such session to resume."""
+        resumed = session_commands.begin(self, resume, pick=pick)
         helpers = [asyncio.create_task(self.transcript.draw()), asyncio.create_task(self._tick())]
         self._greet()
         self.app.start()
         self._watch_signals()
-        self._warm = asyncio.ensure_future(asyncio.to_thread(self._warm_up))
-        self._boxing = asyncio.ensure_future(self._tell_box())
+        self._warm = asyncio.ensure_future(asyncio.to_thread(warm_up.for_request, self.app))
         self._status()
-        if message:
+        if resumed is not None or pick:
+            self.screen.prompt_first = False
+            self._aside(session_commands.offer(self, resumed, pick=pick, message=message))
+        elif message:
             self.submit(message)
+        self._aside(self._warm_more(self._warm))
+        self._boxing = asyncio.ensure_future(self._tell_box(self._warm))
         try:
+            if self.plain:  # what is written after its prompt would stand behind it
+                await self._boxing
+                await self.transcript.settled()
             await self.screen.run()
         finally:
             await self._stop()
@@ -154,25 +166,27 @@ class Chat:
             kind="greeting",
         )
 
-    async def _tell_box(self) -> None:
+    async def _tell_box(self, first: asyncio.Future[None]) -> None:
+        await self._spare(first)
         await self.app.box_ready()
         self.transcript.say([self.transcript.style.dim(self.app.box_said)], kind="greeting")
         self._status()
 
-    def _warm_up(self) -> None:
-        """Import what the first reply needs; runs in a thread."""
-        from hypercode.ui import markdown
+    async def _warm_more(self, first: asyncio.Future[None]) -> None:
+        await asyncio.shield(first)
+        await self._spare(first)
+        await warm_up.for_reply(self.app, markdown=not self.plain)
+        await model_commands.learn_window(self)
+        await asyncio.to_thread(self.app.undo.warm_up)
 
-        if self.app.client is not None:
-            self.app.client.warm_up()
-        self.agent.tools.schemas()
-        from hypercode.safety import command
-
-        command.classify("true", workspace=self.agent.context.workspace, home=self.app.gate.home)
-        if not self.plain:
-            markdown.warm_up()
+    async def _spare(self, first: asyncio.Future[None]) -> None:
+        """Let a message that waits to be sent go first."""
+        if self.busy:
+            await asyncio.shield(first)
+            await asyncio.sleep(warm_up.REQUEST_FIRST)
 
     async def _stop(self) -> None:
+        self._leaving = True
         if self._task is not None:
             self.agent.abort()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -182,7 +196,8 @@ class Chat:
         self.app.finish(Result(), code=0)
         totals = [f"{self.agent.turns} turns" if self.agent.turns != 1 else "1 turn", render.money(self.agent.cost)]
         if self.agent.turns:
-            self.screen.commit(["", self.transcript.style.dim(" · ".join(t for t in totals if t))])
+            unsaved = [] if getattr(self.agent.journal, "saved", True) else ["! This conversation was not saved."]
+            self.screen.commit(["", *unsaved, self.transcript.style.dim(" · ".join(t for t in totals if t))])
 
     # -- what the person does ----------------------------------------------------
 
@@ -190,10 +205,13 @@ class Chat:
         """A message, a command, or a shell line."""
         self._hint = ""
         if text.startswith("/") and commands.is_command(text):
-            self._start(commands.run(self, text), background=True)
+            self._aside(commands.run(self, text))
+        elif text.startswith("!") and self.busy:
+            self.transcript.say([self.transcript.style.yellow("! Something is running; wait, or stop it with Ctrl-C.")])
+            self.screen.draft = self.screen.draft or text
         elif text.startswith("!"):
-            self._start(self._shell(text), background=False)
-        elif self._task is not None:
+            self._start(self._shell(text))
+        elif self.busy:
             self.agent.post(text)
             self._show_queue()
         else:
@@ -204,19 +222,25 @@ class Chat:
         if text is not None:
             self.agent.post(text)
             self._show_queue()
-        self._start(self._run(), background=False)
+        self._start(self._run())
+
+    @property
+    def busy(self) -> bool:
+        """Whether a reply is being written or a shell line runs."""
+        return self._task is not None
 
     def interrupt(self) -> None:
         """Ctrl-C: stops the reply; clears the line when idle; twice within a second leaves."""
         now = time.monotonic()
         again = now - self._interrupted_at < LEAVE_WITHIN
         self._interrupted_at = now
-        if self._task is not None and not again:
+        if self.agent.running and not again:
             self.transcript.mark_aborted()
-            if self.agent.running:
-                self.agent.abort()
-            else:
-                self._task.cancel()
+            self.agent.abort()
+            self._take_all_back()
+        elif self._task is not None and not again:
+            self._task.cancel()
+            self._take_all_back()
         elif again:
             self.leave()
         elif not self.screen.clear_draft():
@@ -226,6 +250,11 @@ class Chat:
     def leave(self) -> None:
         """End the session."""
         self.screen.exit()
+
+    def refresh(self) -> None:
+        """Another conversation, or another place in it: draw anew what is said of it."""
+        self._show_queue()
+        self._status()
 
     def cycle_mode(self) -> None:
         """Shift-Tab: the next mode; auto only where it may be chosen."""
@@ -255,70 +284,67 @@ class Chat:
 
     # -- runs --------------------------------------------------------------------
 
-    def _start(self, work: Any, *, background: bool) -> None:
-        if background and self._task is not None:
-            task = asyncio.ensure_future(work)
-            task.add_done_callback(_log_failure)
-            return
-        if self._task is not None:
-            work.close()
-            self.transcript.say(
-                [self.transcript.style.yellow("! A reply is being written; wait, or stop it with Ctrl-C.")]
-            )
-            return
+    def _start(self, work: Coroutine[Any, Any, str]) -> None:
         self._task = asyncio.ensure_future(work)
         self._task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[str]) -> None:
         self._task = None
+        self._hint = ""
         self._status()
-        _log_failure(task)
-        self._prompting = asyncio.ensure_future(self._prompt())
-        if not task.cancelled() and task.exception() is not None:
-            self.transcript.say(
-                [self.transcript.style.red("✗ A fault of hypercode itself; the details are in the log.")]
-            )
-        if self.agent.inbox and not self.agent.running:
-            self._take_all_back()
+        self._report(task)
+        if self._leaving:
+            return
+        failed = not task.cancelled() and (task.exception() or task.result() in ("error", "interrupted", "limit"))
+        if self.agent.inbox and not failed:
+            self.answer(None)  # it came too late for the run that has just ended, or waited for a shell line
+            return
+        self._take_all_back()
+        self._aside(self._prompt())
+
+    def work(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that no reply may run beside, and that Ctrl-C stops."""
+
+        async def done() -> str:
+            await work
+            return "complete"
+
+        self._start(done())
+
+    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what needs no reply to be over, and keeps none from beginning."""
+        task = asyncio.ensure_future(work)
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
+        task.add_done_callback(self._report)
+
+    def _report(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fault(asyncio.get_running_loop(), {"message": "task failed", "exception": error})
 
     async def _prompt(self) -> None:
         """A plain terminal is told when the next message is waited for."""
         await self.transcript.settled()
         self.screen.ready()
 
-    async def _run(self) -> None:
+    async def _run(self) -> str:
         if self._warm is not None and not self._warm.done():
             self._hint = "starting"
             self._status()
             await asyncio.shield(self._warm)
             self._hint = ""
-        await self.agent.run()
+            self._status()
+        return (await self.agent.run()).outcome
+
+    async def _shell(self, line: str) -> str:
+        await run_shell_line(self.agent, line)
+        return "complete"
 
     def _take_all_back(self) -> None:
         """After an abort or a failure what still waits returns to the input line."""
-        waiting = self.agent.withdraw()
-        self.screen.draft = "\n".join([*waiting, self.screen.draft] if self.screen.draft else waiting)
-        self._show_queue()
-
-    async def _shell(self, text: str) -> None:
-        """`!command` shows its output to the model as well, `!!command` does not."""
-        shared = not text.startswith("!!")
-        command = text.lstrip("!").strip()
-        if not command:
-            return
-        tool = self.agent.tools.find("bash")
-        call_id = f"shell-{time.monotonic_ns()}"
-        self.bus.emit(events.ToolExecutionStart(call_id, "!" if shared else "!!", {"command": command}))
-        started = time.monotonic()
-        output, kind = "[stopped]", "aborted"
-        context = self.agent.shell_context(lambda piece: self.bus.emit(events.ToolOutput(call_id, piece)))
-        try:
-            output, kind = await tool.call(context, tool.validate({"command": command})), ""
-        finally:
-            seconds = round(time.monotonic() - started, 3)
-            self.bus.emit(events.ToolExecutionEnd(call_id, "!", output, bool(kind), kind or None, seconds))
-            if shared:
-                self.agent.messages.append(user(f"I ran this command myself:\n$ {command}\n{output}"))
+        if waiting := self.agent.withdraw():
+            self.screen.draft = "\n".join([*waiting, self.screen.draft] if self.screen.draft else waiting)
+            self._show_queue()
 
     async def _ask(self, question: Question) -> Answer | None:
         before = self.transcript.activity
@@ -327,41 +353,29 @@ class Chat:
         self._status()
         try:
             lines = render.question_lines(self.transcript.style, question)
-            answer = await self.screen.ask(lines, _choices(question))
+            answer = await self.screen.ask(lines, render.choices(question))
         except EOFError:
             return None
         finally:
             self._asking = False
             self.transcript.activity = before
             self._status()
-        if answer.key == "n":
-            return Answer(False, reason=answer.text)
-        return Answer(True, {"s": "session", "a": "always"}.get(answer.key, "once"))
-
-    def context_parts(self) -> dict[str, int]:
-        """About how many tokens each part of the next request takes: four characters are about one token."""
-        sizes = {"system prompt": len(self.agent.prompt()), "tools": len(json.dumps(self.agent.tools.schemas()))}
-        names = {"user": "you", "assistant": "replies", "tool": "tool results"}
-        for message in self.agent.messages:
-            part = names.get(message.get("role", ""), "other")
-            sizes[part] = sizes.get(part, 0) + len(json.dumps(message, ensure_ascii=False))
-        return {name: size // 4 for name, size in sizes.items()}
-
-    def last_prompt_tokens(self) -> int | None:
-        """How many tokens the last request had, as its server counted."""
-        return (self._last_usage or {}).get("prompt_tokens")
+        return render.answered(answer.key, answer.text)
 
     # -- status ------------------------------------------------------------------
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(0.25)
-            if self._task is not None:
+            await asyncio.sleep(TICK)
+            if self.busy:
                 self.transcript.tick()
+                self._status()
+            elif self._hint and time.monotonic() - self._interrupted_at > LEAVE_WITHIN:
+                self._hint = ""
                 self._status()
 
     def _note_usage(self, event: events.TurnEnd) -> None:
-        self._last_usage = event.usage or self._last_usage
+        self.last_usage = event.usage or self.last_usage
 
     def _show_queue(self) -> None:
         style = self.transcript.style
@@ -379,18 +393,3 @@ class Chat:
         if self._hint or self._task is None:
             return self._hint
         return activity(self.transcript, self.app.client)
-
-
-def _choices(question: Question) -> list[Choice]:
-    choices = [Choice("y", "yes, once")]
-    if question.remembers:
-        what = "edits" if question.effect == "edit" else f"{question.rule!r}"
-        choices.append(Choice("s", f"yes, {what} for this session"))
-        if question.rule:
-            choices.append(Choice("a", f"always: saves the rule {question.rule!r}"))
-    return [*choices, Choice("n", "no (say why, or Enter)", free_text=True)]
-
-
-def _log_failure(task: asyncio.Future[Any]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.error("task failed", exc_info=task.exception())

@@ -22,6 +22,7 @@ from hypercode.ui.screen_ask import Question
 from hypercode.ui.screen_draft import Draft
 from hypercode.ui.screen_keys import key_bindings
 from hypercode.ui.screen_output import ColorSystem, TerminalOutput
+from hypercode.ui.screen_pick import Pick
 from hypercode.ui.screen_region import Region
 from hypercode.ui.screen_rows import fragments
 
@@ -59,6 +60,8 @@ class Screen:
         )
         self._region.key_processor.before_key_press += lambda _: self._note_key()
         self._turn = asyncio.Lock()
+        self._runs = asyncio.Event()
+        self.prompt_first = True  # the input line is always there
         self._last_key = self._deaf_until = 0.0
 
     # ------------------------------------------------------------ running
@@ -68,7 +71,7 @@ class Screen:
         try:
             self._region.take_early_lines()
             with self._signals():
-                await self._region.run_async(set_exception_handler=False, handle_sigint=False)
+                await self._region.run_async(self._runs.set, set_exception_handler=False, handle_sigint=False)
         except EOFError:
             self.hooks.eof()
         finally:
@@ -76,6 +79,10 @@ class Screen:
             if asked is not None and not asked.answer.done():
                 asked.answer.set_exception(EOFError("the screen was closed"))
             self._region.paint()
+
+    async def started(self) -> None:
+        """Waits until `run` serves the keys, so that something can be asked."""
+        await self._runs.wait()
 
     def exit(self) -> None:
         """Ends `run`. The region disappears, what was committed stays."""
@@ -225,6 +232,44 @@ class Screen:
                 self._region.focus_message()
                 self._region.paint()
 
+    @property
+    def picking(self) -> bool:
+        """Whether a line is being taken out of a list."""
+        return isinstance(self._region.question, Pick)
+
+    async def pick(self, title: str, lines: Sequence[str]) -> int | None:
+        """Shows a list in place of the input line and returns the place of the line that was taken, None for none.
+
+        Raises EOFError if the screen is closed meanwhile.
+        """
+        async with self._turn:
+            if not self._region.is_running:
+                raise EOFError("the screen is not running")
+            self._region.question = asked = Pick(title, lines)
+            buffer = self._region.reason_buffer
+            buffer.reset()
+
+            def search(_: object) -> None:
+                asked.search(buffer.text)
+
+            buffer.on_text_changed += search
+            self._region.layout.focus(self._region.reason)
+            self._region.paint()
+            try:
+                answer = await asked.answer
+            finally:
+                buffer.on_text_changed -= search
+                buffer.reset()
+                self._region.question = None
+                self._region.focus_message()
+                self._region.paint()
+            return int(answer.text) if answer.text else None
+
+    def move(self, lines: int) -> None:
+        """Moves the mark in a list."""
+        if isinstance(asked := self._region.question, Pick):
+            asked.move(lines)
+
     def press(self, key: KeyPress) -> None:
         """A key while a question is open."""
         now = asyncio.get_running_loop().time()
@@ -244,12 +289,14 @@ class Screen:
         """Enter after the text of an answer."""
         if (asked := self._region.question) is not None and asked.chosen is not None:
             buffer = self._region.current_buffer
-            asked.resolve(Answer(asked.chosen.key, buffer.text.strip()))
+            asked.resolve(asked.accept(buffer.text.strip()))
             buffer.reset()
 
     def choose_again(self) -> None:
-        """Escape from the text of an answer back to the choices."""
-        if self._region.question is not None:
+        """Escape from the text of an answer back to the choices, or from a list."""
+        if isinstance(asked := self._region.question, Pick):
+            asked.resolve(Answer(""))
+        elif self._region.question is not None:
             self._region.question.chosen = None
             self._region.focus_message()
 

@@ -96,6 +96,10 @@ class Question:
         else:
             self.resolve(Answer(choice.key))
 
+    def accept(self, text: str) -> Answer:
+        """Returns the answer that Enter gives after this text."""
+        return Answer(self.chosen.key if self.chosen else "", text)
+
     def resolve(self, answer: Answer) -> None:
         """Gives the answer, once."""
         if not self.answer.done():

@@ -92,6 +92,7 @@ def _answering(keys: KeyBindings, screen: Screen) -> None:
     answering = Condition(lambda: screen.answering)
     asked = Condition(lambda: screen.answering or screen.explaining)
     explaining = Condition(lambda: screen.explaining)
+    picking = Condition(lambda: screen.picking)
 
     @keys.add(Keys.Any, filter=answering, eager=True)
     def _key(event: KeyPressEvent) -> None:
@@ -113,6 +114,21 @@ def _answering(keys: KeyBindings, screen: Screen) -> None:
 
     @keys.add("escape", filter=explaining)
     def _back(event: KeyPressEvent) -> None:
+        screen.choose_again()
+
+    @keys.add("down", filter=picking, eager=True)
+    @keys.add("c-n", filter=picking, eager=True)
+    def _next(event: KeyPressEvent) -> None:
+        screen.move(1)
+
+    @keys.add("up", filter=picking, eager=True)
+    @keys.add("c-p", filter=picking, eager=True)
+    def _previous(event: KeyPressEvent) -> None:
+        screen.move(-1)
+
+    @keys.add("c-c", filter=picking, eager=True)
+    @keys.add("c-d", filter=picking, eager=True)
+    def _leave_list(event: KeyPressEvent) -> None:
         screen.choose_again()
 
     @keys.add(Keys.BracketedPaste, filter=explaining, eager=True)

@@ -67,7 +67,8 @@ class Region(Application[None]):
         self._size = terminal.get_size()
         self._search = SearchToolbar(vi_mode=vi_mode)
         self.message = self._input_window(buffer)
-        self.reason = self._input_window(Buffer(multiline=False))
+        self.reason_buffer = Buffer(multiline=False)
+        self.reason = self._input_window(self.reason_buffer)
         super().__init__(
             layout=Layout(self._rows(), focused_element=self.message),
             style=Style.from_dict(_STYLE),

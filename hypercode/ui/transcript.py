@@ -8,20 +8,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hypercode import events
 from hypercode.events import Bus
 from hypercode.messages import CUT_REASONS
 from hypercode.ui import render
 from hypercode.ui.clean import Cleaner, clean
-from hypercode.ui.markdown import MarkdownStream
-from hypercode.ui.partial_json import partial_arguments
+from hypercode.ui.live import LiveCall, Surface
 from hypercode.ui.style import Style
 
-__all__ = ["LiveCall", "Surface", "Transcript"]
+if TYPE_CHECKING:
+    from hypercode.ui.markdown import MarkdownStream
+
+__all__ = ["Transcript"]
 
 FRAME_GAP = 0.04
 LONGEST_GAP = 0.75
@@ -30,44 +31,19 @@ OUTPUT_ROWS = 5
 _KEPT_OUTPUT = 400_000
 
 
-class Surface(Protocol):
-    """What the transcript needs of a screen."""
-
-    @property
-    def columns(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def colors(self) -> Any: ...
-    def commit(self, lines: Sequence[str], tail: Sequence[str] | None = None) -> None: ...
-    def set_tail(self, lines: Sequence[str]) -> None: ...
-
-
-@dataclass(slots=True)
-class LiveCall:
-    """A tool call from the first piece of its name to its result."""
-
-    name: str
-    pieces: list[str] = field(default_factory=list)
-    arguments: dict[str, Any] | None = None
-    call_id: str = ""
-    started: float | None = None
-    printed: str = ""
-
-    def known(self) -> dict[str, Any]:
-        """The arguments as far as they are known."""
-        return self.arguments if self.arguments is not None else partial_arguments("".join(self.pieces[:500]))
-
-
 class Transcript:
     """Draws a session on a surface.  `activity` says in a word what is going on."""
 
-    def __init__(self, bus: Bus, surface: Surface, *, plain: bool = False) -> None:
+    def __init__(
+        self, bus: Bus, surface: Surface, *, plain: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
         self._surface = surface
         self.style = Style(colours=surface.colors is not None, plain=plain)
         self.plain = plain
         self._plain_surface: Any = surface  # a plain screen also streams, which the other cannot
         self.activity = ""
+        self.on_activity: Callable[[], None] = lambda: None
         self.activity_since = time.monotonic()
         self.folded = ""
         self._jobs: deque[tuple[str, Any]] = deque()
@@ -85,6 +61,10 @@ class Transcript:
         self._urgent = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self.follow(bus)
+
+    def follow(self, bus: Bus) -> None:
+        """Draw what this bus carries as well."""
         for kind, listener in self._listeners().items():
             bus.on(kind, listener)
 
@@ -124,6 +104,17 @@ class Transcript:
         if self._running or self._thought:
             self._want()
 
+    def quiet(self) -> None:
+        """Nothing goes on any more: what is open is closed."""
+        self._calls, self._running = {}, {}
+        self.now("")
+        self._do("close", None)
+
+    async def draw_now(self) -> None:
+        """Draw everything that happened, where no task of `draw` does."""
+        await self._frame()
+        self._idle.set()
+
     async def draw(self) -> None:
         """Draw for as long as the session lasts; run it as a task."""
         while True:
@@ -152,9 +143,11 @@ class Transcript:
         if urgent:
             self._urgent.set()
 
-    def _now(self, activity: str) -> None:
+    def now(self, activity: str) -> None:
+        """Say in the status line what is going on."""
         if activity != self.activity:
             self.activity, self.activity_since = activity, time.monotonic()
+            self.on_activity()
 
     def _on_user(self, event: events.UserMessage) -> None:
         if not self.plain:  # a plain terminal shows what was typed anyway
@@ -164,22 +157,22 @@ class Transcript:
         self._calls.clear()
         self._running.clear()
         self._marker = ""
-        self._now("connecting")
+        self.now("connecting")
 
     def _on_text(self, event: events.TextDelta) -> None:
-        self._now("writing")
+        self.now("writing")
         if self._jobs and self._jobs[-1][0] == "text":
             self._jobs[-1][1].append(event.text)
             self._want()
         else:
-            self._do("text", [event.text])
+            self._do("text", [event.text], urgent=self._stream is None)  # the first of it is shown at once
 
     def _on_reasoning(self, event: events.ReasoningDelta) -> None:
-        self._now("thinking")
-        self._do("thought", event.text)
+        self.now("thinking")
+        self._do("thought", event.text, urgent=not self._thought)
 
     def _on_call(self, event: events.ToolCallStart) -> None:
-        self._now(f"calling {clean(event.name, 'filename')}")
+        self.now(f"calling {clean(event.name, 'filename')}")
         call = self._calls.setdefault(event.index, LiveCall(event.name))
         call.name = event.name
         self._do("close", None, urgent=True)
@@ -201,7 +194,7 @@ class Transcript:
         self._want()
 
     def _on_execution(self, event: events.ToolExecutionStart) -> None:
-        self._now(f"running {clean(event.name, 'filename')}")
+        self.now(f"running {clean(event.name, 'filename')}")
         call = next((c for c in self._calls.values() if c.call_id == event.call_id), None) or LiveCall(event.name)
         call.name, call.arguments, call.call_id, call.started = (
             event.name,
@@ -222,11 +215,11 @@ class Transcript:
         call = self._running.pop(event.call_id, None) or LiveCall(event.name)
         self._calls = {i: c for i, c in self._calls.items() if c is not call}
         if self._running:
-            self._now(f"running {clean(next(iter(self._running.values())).name, 'filename')}")
+            self.now(f"running {clean(next(iter(self._running.values())).name, 'filename')}")
         self._do("result", (call, event))
 
     def _on_turn_end(self, event: events.TurnEnd) -> None:
-        self._now("")
+        self.now("")
         self._do("turn_end", (event, [self._calls[i] for i in sorted(self._calls)]), urgent=True)
         self._calls = {}
 
@@ -267,6 +260,8 @@ class Transcript:
             self._stream_plain(text)
             return
         if self._stream is None and text:
+            from hypercode.ui.markdown import MarkdownStream  # the prompt need not wait for it
+
             self._begin("text")
             self._stream = MarkdownStream(self._surface.columns, color=self._surface.colors)
         if self._stream is not None:
@@ -297,14 +292,14 @@ class Transcript:
     async def _draw_thought(self, text: str) -> None:
         if not self._thought:
             await self._draw_close(None)
-            self._thought_since = time.monotonic()
+            self._thought_since = self._clock()
         self._thought.append(text)
 
     def _fold_thought(self) -> None:
         if self._thought:
             self.folded = "".join(self._thought)
             self._thought = []
-            spent = render.duration(time.monotonic() - self._thought_since)
+            spent = render.duration(self._clock() - self._thought_since)
             self._begin("thought")
             words = len(self.folded.split())
             self._lines.append(self.style.dim(f"∴ thought for {spent} · {words} words · Ctrl-O shows them"))

@@ -42,7 +42,7 @@ def note_steps(figures):
     asyncio.Handle._run = noted
 
 
-def note_beats(figures):
+def note_beats(figures, path):
     serve = Screen.run
 
     async def beat():
@@ -57,6 +57,7 @@ def note_beats(figures):
             await serve(self)
         finally:
             beating.cancel()
+            path.write_text(json.dumps(figures))  # now: the program may end without another chance
 
     Screen.run = noted
 
@@ -68,11 +69,8 @@ def main():
     with Path(path).open("w", buffering=1, encoding="utf-8") as log:
         note_writes(log)
         note_steps(figures)
-        note_beats(figures)
-        try:
-            runpy.run_module(module, run_name="__main__", alter_sys=True)
-        finally:
-            Path(f"{path}.loop").write_text(json.dumps(figures))
+        note_beats(figures, Path(f"{path}.loop"))
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

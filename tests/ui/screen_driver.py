@@ -18,12 +18,12 @@ import time
 from pathlib import Path
 from typing import TextIO
 
+from frame_pump import FramePump
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from hypercode.ui.hooks import Choice, Hooks
 from hypercode.ui.plain import PlainScreen
-from frame_pump import FramePump
 from hypercode.ui.screen import Screen
 from hypercode.ui.screen_output import TerminalOutput
 

@@ -14,11 +14,8 @@ EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 def loaded(tmp_path, text="", *, flags=None, environ=None, project=None, profile=None):
     file = tmp_path / "config.toml"
     file.write_text(text)
-    project_file = None
-    if project is not None:
-        project_file = tmp_path / "project.toml"
-        project_file.write_text(project)
-    return load(flags=flags or {}, environ=environ or {}, user_file=file, project_file=project_file, profile=profile)
+    brought = None if project is None else (tmp_path / "project.toml", project.encode())
+    return load(flags=flags or {}, environ=environ or {}, user_file=file, project=brought, profile=profile)
 
 
 def test_flags_over_environment_over_file_over_default(tmp_path):

@@ -245,6 +245,7 @@ def test_json(talk):
     assert [r["type"] for r in records].count("partial") == 3
     assert value == {
         "session": "talk",
+            "name": None,
         "cwd": "/w",
         "model": "m",
         "turns": 2,

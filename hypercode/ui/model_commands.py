@@ -1,0 +1,145 @@
+"""Slash commands about the model and what it sees: /model /reasoning /compact /init /skills /skill."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hypercode.errors import ModelError, ToolError
+from hypercode.llm import catalog
+from hypercode.memory.instructions import init_prompt
+from hypercode.ui.clean import clean
+from hypercode.ui.commands import command, say
+
+if TYPE_CHECKING:
+    from hypercode.llm.catalog import Catalog
+    from hypercode.ui.repl import Chat
+
+__all__ = ["compact", "init", "learn_window", "model", "reasoning", "skill", "skills"]
+
+
+async def learn_window(chat: Chat) -> None:
+    """Ask the catalog how much the model can take, for the meter; a server without a list is no failure."""
+    found = await _catalog(chat, quiet=True)
+    chat.app.use_window(found.find(chat.app.config.model) if found else None)
+
+
+async def _catalog(chat: Chat, *, quiet: bool = False) -> Catalog | None:
+    client = chat.app.client
+    if client is None:
+        return None
+    try:
+        found = await catalog.load(client.get_json, chat.app.config.base_url, chat.app.folders.cache)
+    except ModelError as error:
+        if not quiet:
+            say(chat, f"! The model list could not be read: {clean(str(error))}")
+        return None
+    if not quiet:
+        say(chat, *(f"! {clean(notice)}" for notice in found.notices)) if found.notices else None
+    return found
+
+
+@command
+async def model(chat: Chat, argument: str) -> None:
+    """Choose a model from the server's list, or name one: /model WORDS."""
+    if chat.app.client is None:
+        say(chat, f"model: {clean(chat.app.config.model, 'filename')}")
+        return
+    found = await _catalog(chat)
+    name = argument
+    if found is not None and found.models and (not argument or found.find(argument) is None):
+        fitting = catalog.search(found.models, argument)
+        if fitting:
+            place = await _pick(chat, "Which model?", catalog.table(fitting))
+            if place is None:
+                return
+            name = fitting[place].id
+    if name:
+        _use(chat, name, model=name)
+        chat.app.use_window(found.find(name) if found else None)
+    say(chat, f"model: {clean(chat.app.config.model, 'filename')}")
+
+
+async def _pick(chat: Chat, title: str, table: list[str]) -> int | None:
+    """The place of the chosen row; the table's first line is its head."""
+    try:
+        head, *lines = (clean(line, "filename") for line in table)
+        place: int | None = await chat.screen.pick(f"{title}  {head}", lines)
+    except EOFError:
+        return None
+    return place
+
+
+def _use(chat: Chat, name: str, **changes: Any) -> None:
+    client = chat.app.client
+    client.settings = replace(client.settings, **changes)
+    if "model" in changes:
+        chat.app.config.model = name
+        if chat.agent.opened:
+            chat.agent.record("model", model=name)
+
+
+@command
+async def reasoning(chat: Chat, argument: str) -> None:
+    """Show or set how much the model thinks: /reasoning low, medium, high or off."""
+    client = chat.app.client
+    if client is None:
+        say(chat, "! This model has no settings.")
+        return
+    body = dict(client.settings.extra_body)
+    if argument == "off":
+        body.pop("reasoning", None)
+    elif argument:
+        body["reasoning"] = {"effort": argument}
+    client.settings = replace(client.settings, extra_body=body)
+    effort = (body.get("reasoning") or {}).get("effort", "as the server chooses")
+    say(chat, f"reasoning: {clean(str(effort), 'filename')}")
+
+
+@command
+async def compact(chat: Chat, argument: str) -> None:
+    """Make the conversation shorter; what will go is said first: /compact [what matters]."""
+    if chat.busy:
+        say(chat, "! Something is running; stop it with Ctrl-C first.")
+        return
+    agent, fit = chat.agent, chat.app.fit
+    schemas = agent.tools.schemas()
+    plan = fit.plan(agent.messages, agent.prompt(), schemas)
+    say(chat, *clean(plan.text).split("\n"))
+    if not plan.empty:
+        chat.work(_compact(chat, argument))
+
+
+async def _compact(chat: Chat, focus: str) -> None:
+    agent = chat.agent
+    chat.transcript.now("compacting")
+    done = await chat.app.fit.compact(
+        agent.messages, agent.prompt(), agent.tools.schemas(), lambda event: None, focus=focus
+    )
+    say(chat, *(clean(notice) for notice in done.notices))
+
+
+@command
+async def init(chat: Chat, argument: str) -> None:
+    """Have a first AGENTS.md written from what is really in this folder."""
+    chat.submit(init_prompt(chat.agent.context.workspace))
+
+
+@command
+async def skills(chat: Chat, argument: str) -> None:
+    """List the skills the model can read on demand."""
+    found = chat.app.skills.found
+    lines = [f"{name}  {clean(s.description, 'filename')}" for name, s in found.items()]
+    say(
+        chat, *(lines or ["There are no skills. A folder with a SKILL.md in the configuration's skills folder is one."])
+    )
+
+
+@command
+async def skill(chat: Chat, argument: str) -> None:
+    """Put a skill to work: /skill NAME [TASK]."""
+    name, _, task = argument.partition(" ")
+    try:
+        chat.submit(chat.app.skills.invocation(name, task.strip()))
+    except ToolError as error:
+        say(chat, f"! {clean(str(error))}")

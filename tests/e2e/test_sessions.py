@@ -1,0 +1,578 @@
+"""Conversations are kept: resumed, listed, exported, deleted, rewound, after a crash too."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
+
+from chat_terminal import Chat
+from conftest import HYPERCODE, answer, call, text
+
+ESC, DOWN = "\x1b", "\x1b[B"
+ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+
+
+def hanging(*deltas):
+    return answer(*deltas, close="hang")
+
+
+def said(stage, request=-1):
+    """What the person and the model said in a request."""
+    return [(m["role"], m["content"]) for m in stage.requests()[request]["messages"] if m["role"] != "system"]
+
+
+def files(stage):
+    return sorted((stage.home / "hypercode/state/sessions").glob("*/*.jsonl"))
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def listed(stage, *options):
+    return json.loads(stage.run("sessions", *options, "--json").stdout)
+
+
+def picked(chat):
+    """The marked line of a list."""
+    return next((line for line in chat.visible if line.startswith("▶")), "")
+
+
+# -- hypercode run ---------------------------------------------------------------
+
+
+def test_run_goes_on_with_the_last_conversation(stage):
+    s = stage(*[answer(text(f"answer {n}")) for n in range(5)])
+    assert s.run("run", "one").stdout == "answer 0\n"
+    assert s.run("run", "-c", "two").stdout == "answer 1\n"
+    assert said(s) == [("user", "one"), ("assistant", "answer 0"), ("user", "two")]
+    s.run("run", "another conversation")
+    [first, other] = files(s)
+    assert s.run("run", "-r", first.stem, "three").returncode == 0
+    assert said(s)[-3:] == [("user", "two"), ("assistant", "answer 1"), ("user", "three")]
+    assert s.run("run", "four", "-r").returncode == 0  # without an id: the last one, which is the first again
+    assert said(s)[-3:] == [("user", "three"), ("assistant", "answer 3"), ("user", "four")]
+    assert [r["type"] for r in records(other)] == ["session", "user", *["partial"] * 1, "assistant", "turn_end"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "-c", "x"], "no saved session in"),
+        (["run", "-r", "abc", "x"], "no session 'abc'"),
+        (["-c", "a sentence here"], "no saved session in"),
+        (["run", "-c", "-r", "abc", "x"], "give one of them"),
+        (["run", "--resume=../../etc/passwd", "x"], "no session"),
+    ],
+)
+def test_what_cannot_be_resumed_is_said(stage, arguments, words):
+    s = stage()
+    done = s.run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert words in done.stderr
+
+
+def test_a_cut_reply_is_told_to_the_model_when_the_conversation_goes_on(stage):
+    s = stage(answer(text("half an ans"), close="abort"), answer(text("done")))
+    assert s.run("run", "--max-retries", "0", "one").returncode == 4
+    assert s.run("run", "-c", "two").returncode == 0
+    note = "[Your previous reply was broken off by the connection.]\n\n"
+    assert said(s) == [("user", "one"), ("assistant", "half an ans"), ("user", f"{note}two")]
+
+
+def test_a_conversation_of_another_folder_goes_on_here(stage):
+    s = stage(answer(text("a")), answer(text("b")))
+    s.run("run", "one")
+    other = s.home / "other"
+    other.mkdir()
+    done = s.run("--cwd", str(other), "run", "-r", files(s)[0].stem, "two")
+    assert done.returncode == 0
+    assert f"began in {s.workspace}; the tools work here, in {other}" in done.stderr
+    assert len(files(s)) == 1
+
+
+def test_two_processes_on_one_session(stage):
+    """The second one is told, and goes on with a copy."""
+    s = stage(answer(text("a")), hanging(text("zzfirst")), answer(text("zzsecond")))
+    s.run("run", "one")
+    [path] = files(s)
+    with Chat(s, "-c") as chat:
+        chat.prompt().say("two")
+        chat.shows("zzfirst")
+        done = s.run("run", "-c", "three")
+        assert done.stdout == "zzsecond\n"
+        assert f"The session {path.stem} is open in another hypercode; this is a copy of it" in done.stderr
+        assert said(s)[:1] == [("user", "one")]
+        refused = s.run("sessions", "delete", path.stem, "--yes")
+        assert (refused.returncode, "is open in another hypercode" in refused.stderr) == (2, True)
+        chat.send("\x03")
+        chat.shows("[aborted]")
+        chat.leave()
+    copy = next(p for p in files(s) if p != path)
+    assert [r["message"]["content"] for r in records(path) if r["type"] == "user"] == ["one", "two"]
+    assert any(r["type"] == "copy" and r["of"] == path.stem for r in records(copy))
+    [one, two, three] = [r["message"]["content"] for r in records(copy) if r["type"] == "user"]
+    assert (one, two, three.endswith("]\n\nthree")) == ("one", "two", True)
+
+
+@pytest.mark.parametrize("how", ["no folder", "full"])
+def test_a_state_folder_that_cannot_be_written(stage, how):
+    """It is said at once, the work goes on, and nothing is called saved."""
+    s = stage(answer(text("the answer " * 3_000)))
+    state = s.home / "hypercode/state"
+    command = [HYPERCODE, "run", "one"]
+    if how == "no folder":
+        state.parent.mkdir(parents=True)
+        state.write_text("a file")
+    else:
+        command = ["bash", "-c", f"ulimit -f 8; exec {HYPERCODE} run one"]
+    done = subprocess.run(
+        command,
+        cwd=s.workspace,
+        env=s.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout.startswith("the answer")) == (0, True)
+    assert done.stderr.count("This conversation is not being saved") == 1
+    assert "saved" not in done.stderr.replace("is not being saved", "").replace("tried again", "")
+    if how == "full":
+        assert all(json.loads(line)["type"] for line in files(s)[0].read_bytes().splitlines())
+
+
+def test_a_chat_that_is_not_saved_says_so(stage):
+    s = stage(answer(text("zzanswer")))
+    (s.home / "hypercode").mkdir()
+    (s.home / "hypercode/state").write_text("a file")
+    with Chat(s) as chat:
+        chat.prompt().say("one")
+        chat.shows("is not being saved", "zzanswer")
+        chat.idle()
+        assert chat.leave() == 0
+        assert "! This conversation was not saved." in chat.lines
+
+
+# -- the chat ----------------------------------------------------------------------
+
+
+def test_the_chat_goes_on_and_shows_where_it_was(stage):
+    s = stage(answer(text("first answer")), answer(text("second **answer**")), answer(text("zzthird")))
+    s.run("run", "one")
+    s.run("run", "-c", "two\nlines")
+    with Chat(s, "-c") as chat:
+        chat.shows("the last of it", "> two", "  lines", "second answer")
+        assert not any("first answer" in line or "was not finished" in line for line in chat.lines)
+        chat.prompt().say("three")
+        chat.shows("zzthird")
+        chat.leave()
+    assert [content for role, content in said(s) if role == "user"] == ["one", "two\nlines", "three"]
+
+
+def test_nothing_is_written_by_looking(stage):
+    s = stage(answer(text("an answer")))
+    s.run("run", "one")
+    before = files(s)[0].read_bytes()
+    with Chat(s, "-c") as chat:
+        chat.shows("an answer")
+        chat.idle()
+        chat.leave()
+    s.run("sessions", "show", files(s)[0].stem)
+    s.run("replay", files(s)[0].stem)
+    assert files(s)[0].read_bytes() == before
+
+
+def test_a_first_message_goes_behind_what_is_shown(stage):
+    s = stage(answer(text("old answer")), answer(text("zznew")))
+    s.run("run", "one")
+    with Chat(s, "-c", "go on with it") as chat:
+        chat.shows("old answer", "zznew")
+        chat.leave()
+    assert said(s)[-1] == ("user", "go on with it")
+
+
+def test_the_picker(stage):
+    s = stage(*[answer(text(f"answer {n}"), usage={"cost": 0.25, "total_tokens": 3}) for n in range(4)])
+    for words in ("about apples", "about pears", "about plums"):
+        s.run("run", words)
+        time.sleep(0.01)
+    with Chat(s, "-r", columns=100) as chat:
+        chat.wait("search:")
+        rows = [line for line in chat.visible if " about " in line]
+        assert [re.search(r"about \w+", row)[0] for row in rows] == ["about plums", "about pears", "about apples"]
+        assert re.fullmatch(r"▶  1  \d{4}-\d\d-\d\d \d\d:\d\d  about plums  script/s · 1 turn · \$0.25", rows[0])
+        chat.send(DOWN)
+        chat.wait(lambda: "pears" in picked(chat))
+        chat.send("apples 0.25")
+        chat.wait(lambda: "apples" in picked(chat) and "(1 of 3)" in "\n".join(chat.visible))
+        chat.send("x")
+        chat.wait("nothing matches")
+        chat.send("\x7f\r")
+        chat.shows("the last of it", "> about apples", "answer 0")
+        chat.prompt().say("/resume")
+        chat.wait("search:")
+        chat.send(ESC)
+        chat.prompt()
+        chat.say("/resume 1")  # the other two, the last one first
+        chat.shows("answer 2")
+        chat.idle()
+        chat.say("go on")
+        chat.shows("answer 3")
+        chat.leave()
+    assert said(s)[0] == ("user", "about plums")
+
+
+def test_the_picker_on_a_plain_terminal(stage):
+    s = stage(*[answer(text(f"answer {n}")) for n in range(4)])
+    for words in ("about apples", "about pears", "more pears"):
+        s.run("run", words)
+    with Chat(s, "--plain", "-r") as chat:
+        chat.wait("number, words")
+        chat.send("pears\n")
+        chat.wait(lambda: sum("more pears" in line for line in chat.visible) == 2)
+        chat.send("nowhere\n")
+        chat.shows("nothing matches")
+        chat.send("2\n")
+        chat.shows("> about pears", "answer 1")
+        chat.prompt().send("go on\n")
+        chat.shows("answer 3")
+        assert "\x1b" not in chat.raw.decode()
+        chat.leave()
+    assert [c for role, c in said(s) if role == "user"] == ["about pears", "go on"]
+
+
+def test_a_name(stage):
+    s = stage(answer(text("answer 0")), answer(text("answer 1")), answer(text("answer 2")))
+    with Chat(s) as chat:
+        chat.prompt().say("about apples")
+        chat.shows("answer 0")
+        chat.idle()
+        chat.say("/name The Great Rewrite")
+        chat.shows("is called 'The Great Rewrite'")
+        chat.say("/new")
+        chat.shows("A new conversation begins")
+        chat.say("something else")
+        chat.shows("answer 1")
+        chat.idle()
+        chat.leave()
+    assert [h["name"] for h in listed(s)] == [None, "The Great Rewrite"]
+    assert s.run("run", "--resume=the great rewrite", "more").stdout == "answer 2\n"
+    assert said(s)[0] == ("user", "about apples")
+    assert listed(s)[0]["name"] == "The Great Rewrite"  # with a turn behind the name
+
+
+def test_rewind_keeps_both_pasts(stage):
+    s = stage(*[answer(text(f"answer {n}")) for n in range(4)])
+    with Chat(s) as chat:
+        for number, words in enumerate(["alpha", "beta", "gamma"]):
+            chat.prompt().say(words)
+            chat.shows(f"answer {number}")
+            chat.idle()
+        chat.say("/rewind")
+        chat.wait("search:")
+        assert "gamma" in picked(chat)
+        chat.send(DOWN + "\r")
+        chat.shows("Went back")
+        chat.wait(lambda: chat.draft == "> beta")
+        chat.send(" instead\r")
+        chat.shows("answer 3")
+        chat.leave()
+    assert [c for _, c in said(s)] == ["alpha", "answer 0", "beta instead"]
+    [path] = files(s)
+    there = [r["message"]["content"] for r in records(path) if r["type"] in ("user", "assistant")]
+    assert there == ["alpha", "answer 0", "beta", "answer 1", "gamma", "answer 2", "beta instead", "answer 3"]
+    s.run("run", "-c", "after")  # no answer is left: what matters is what is asked
+    assert [c for _, c in said(s)] == ["alpha", "answer 0", "beta instead", "answer 3", "after"]
+    replayed = s.run("replay", path.stem).stdout
+    assert "gamma" in replayed
+    assert "Went back to an earlier place" in replayed
+
+
+def test_retry_is_remembered(stage):
+    s = stage(*[answer(text(f"answer {n}")) for n in range(3)])
+    with Chat(s) as chat:
+        chat.prompt().say("alpha")
+        chat.shows("answer 0")
+        chat.idle()
+        chat.say("/retry")
+        chat.shows("answer 1")
+        chat.idle()
+        chat.leave()
+    s.run("run", "-c", "beta")
+    assert [c for _, c in said(s)] == ["alpha", "answer 1", "beta"]
+
+
+def test_a_command_of_ones_own_is_remembered(stage):
+    s = stage(answer(text("answer 0")), answer(text("answer 1")))
+    with Chat(s) as chat:
+        chat.prompt().say("!echo from-the-shell")
+        chat.shows("● ! echo from-the-shell")
+        chat.idle()
+        chat.say("what was that?")
+        chat.shows("answer 0")
+        chat.leave()
+    s.run("run", "-c", "and now?")
+    told = "I ran this command myself:\n$ echo from-the-shell\nfrom-the-shell"
+    assert [c for _, c in said(s)] == [told, "what was that?", "answer 0", "and now?"]
+    assert "● ! echo from-the-shell" in s.run("replay", files(s)[0].stem).stdout
+
+
+def test_export_from_the_chat(stage):
+    s = stage(answer(text("the *answer*")))
+    with Chat(s) as chat:
+        chat.prompt().say("/export")
+        chat.shows("nothing to export yet")
+        chat.say("the question")
+        chat.shows("the answer")
+        chat.idle()
+        chat.say("/export out.json")
+        chat.wait(lambda: (s.workspace / "out.json").exists())
+        chat.say("/export notes.md")
+        chat.wait(lambda: "".join(chat.lines).count("Written to") == 2)
+        chat.say("/export notes.md")
+        chat.shows("exists already")
+        chat.leave()
+    data = json.loads((s.workspace / "out.json").read_text())
+    assert [m["content"] for m in data["messages"]] == ["the question", "the *answer*"]
+    assert "## Assistant\n\nthe *answer*\n" in (s.workspace / "notes.md").read_text()
+    assert stat.S_IMODE((s.workspace / "notes.md").stat().st_mode) == 0o600
+
+
+# -- after a crash -------------------------------------------------------------------
+
+
+def crashed(s, *options, until="zzhalf"):
+    """A chat that is killed in the middle."""
+    with Chat(s, "--no-sandbox", "--mode", "auto", *options, log=None) as chat:
+        chat.prompt().say("do the work")
+        chat.shows(until)
+        [path] = files(s)
+        chat.wait(lambda: until in path.read_text())
+        chat.process.kill()
+        chat.process.wait()
+
+
+def test_a_crash_while_tools_ran(stage):
+    s = stage(
+        answer(
+            call("write", {"path": "new.txt", "content": "x"}, "c1"), call("bash", {"command": "echo one"}, "c2", 1)
+        ),
+        answer(
+            call("bash", {"command": "echo zzhalf; sleep 60"}, "c3"), call("bash", {"command": "echo two"}, "c4", 1)
+        ),
+        answer(text("zzdone")),
+    )
+    crashed(s)
+    (s.workspace / "new.txt").write_text("somebody else")
+    os.utime(s.workspace / "new.txt", (time.time() + 5, time.time() + 5))
+    with Chat(s, "-c", "--no-sandbox", columns=110, rows=40) as chat:
+        chat.wait("c continue")
+        card = [line for line in chat.visible if line.startswith("│")]
+        assert card[:5] == [
+            "│ This task was not finished when hypercode ended: do the work",
+            "│   had finished, is not run again: write new.txt",
+            "│   had finished, is not run again: bash echo one",
+            "│   had begun, what it did is not known: bash echo zzhalf; sleep 60",
+            "│   changed since, of the files it had read or written: new.txt",
+        ]
+        assert re.fullmatch(r"│   the next request sends about ~[\d.]+k tokens", card[5])
+        chat.send("c")
+        chat.shows("zzdone")
+        chat.idle()
+        chat.leave()
+    messages = s.requests()[-1]["messages"][-3:]
+    assert [m.get("content") for m in messages[1:]] == [
+        "[interrupted: what this call did is not known]",
+        "[not run: hypercode ended before this call]",
+    ]
+    assert (s.workspace / "new.txt").read_text() == "somebody else"
+    s.run("run", "-c", "more")
+    assert said(s)[-2:] == [("assistant", "zzdone"), ("user", "more")]
+    assert "epaired" not in s.run("sessions", "show", files(s)[0].stem).stdout
+
+
+def test_a_crash_while_the_answer_came(stage):
+    s = stage(hanging(text("zzhalf of an answer")), answer(text("zzdone")))
+    crashed(s)
+    with Chat(s, "-c") as chat:
+        chat.wait("c continue")
+        assert any("in flight: 19 characters of an answer had come" in line for line in chat.visible)
+        assert "zzhalf of an answer" in chat.lines
+        chat.send("c")
+        chat.shows("zzdone")
+        chat.leave()
+    [_, (_, half), (role, text_)] = said(s)
+    assert (half, role) == ("zzhalf of an answer", "user")
+    assert text_.startswith("[Your previous reply was broken off when the program ended.]\n\nContinue exactly")
+
+
+def test_an_unfinished_task_is_dropped(stage):
+    s = stage(answer(text("hello")), hanging(text("zzhalf")), answer(text("zzdone")))
+    s.run("run", "hi")
+    crashed(s, "-c")
+    with Chat(s, "-c") as chat:
+        chat.wait("d drop it")
+        chat.send("d")
+        chat.shows("Went back")
+        chat.wait(lambda: chat.draft == "> do the work")
+        chat.send(" better\r")
+        chat.shows("zzdone")
+        chat.leave()
+    assert [c for _, c in said(s)] == ["hi", "hello", "do the work better"]
+
+
+def test_an_unfinished_task_is_left_alone(stage):
+    s = stage(hanging(text("zzhalf")), answer(text("zzdone")))
+    crashed(s)
+    with Chat(s, "--plain", "-c") as chat:
+        chat.wait("[c] continue")
+        chat.send("l\n")
+        chat.prompt().send("something else\n")
+        chat.shows("zzdone")
+        chat.leave()
+    note = "[Your previous reply was broken off when the program ended.]\n\n"
+    assert [c for _, c in said(s)] == ["do the work", "zzhalf", f"{note}something else"]
+
+
+# -- hypercode sessions --------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(stage):
+    """A stage with two conversations, one with text that no terminal should get."""
+    s = stage(
+        answer(text("plain answer")), answer(text("evil \x1b]0;title\x07 \x9b31m \u202e answer")), answer(text("c"))
+    )
+    s.run("run", "about apples")
+    s.run("run", "about \x1b[31mred")
+    return s
+
+
+def test_sessions_are_listed(kept):
+    lines = kept.run("sessions").stdout.splitlines()
+    assert [ID.sub("ID", re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", line)) for line in lines] == [
+        "ID  TIME  about ␛[31mred  script/s · 1 turn",
+        "ID  TIME  about apples  script/s · 1 turn",
+    ]
+    other = kept.home / "other"
+    other.mkdir()
+    nothing = kept.run("--cwd", str(other), "sessions")
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert "no saved session in" in nothing.stderr
+    assert kept.run("sessions", "list", "--cwd", str(other), "--all").stdout.count(str(kept.workspace)) == 2
+    assert [h["words"] for h in listed(kept)] == ["about \x1b[31mred", "about apples"]
+    assert set(listed(kept)[0]) == {
+        "path", "session", "started", "last", "words", "model", "cost", "turns", "cwd", "name"
+    }  # fmt: skip
+
+
+def test_a_session_is_shown_and_exported(kept):
+    evil, plain = (h["session"] for h in listed(kept))
+    shown = kept.run("sessions", "show", evil).stdout
+    assert "evil ␛]0;title ␛31m \ufffd answer" in shown
+    assert json.loads(kept.run("sessions", "show", "--json", plain).stdout)["words"] == "about apples"
+    assert "\x1b]0;title" in kept.run("sessions", "export", evil).stdout  # a file or pipe gets what was said
+    data = json.loads(kept.run("sessions", "export", "--format", "json", plain[-6:]).stdout)
+    assert [m["content"] for m in data["messages"]] == ["about apples", "plain answer"]
+    out = kept.workspace / "out.md"
+    assert kept.run("sessions", "export", plain, "out.md").returncode == 0
+    assert (stat.S_IMODE(out.stat().st_mode), "plain answer" in out.read_text()) == (0o600, True)
+    again = kept.run("sessions", "export", plain, "out.md")
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)
+    assert kept.run("sessions", "export", plain, "--format", "pdf").returncode == 2
+    assert kept.run("sessions", "show", "2").stderr.startswith("hypercode: '2' could be 2 sessions:")
+
+
+def test_json_on_a_terminal_harms_nothing(kept):
+    evil = listed(kept)[0]["session"]
+    with Chat(kept, "sessions", "export", evil, "--format", "json") as terminal:
+        assert terminal.finish() == 0
+        raw = terminal.raw.decode()
+    assert "\x1b" not in raw
+    assert "\x9b" not in raw
+    assert json.loads(raw)["messages"][1]["content"] == "evil \x1b]0;title\x07 \x9b31m \u202e answer"
+
+
+def test_sessions_are_deleted(kept):
+    evil, plain = (h["session"] for h in listed(kept))
+    refused = kept.run("sessions", "delete", plain)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    with Chat(kept, "sessions", "delete", plain) as terminal:
+        terminal.wait("Delete for good?")
+        terminal.send("\n")
+        assert terminal.finish() == 2
+    with Chat(kept, "sessions", "delete", plain) as terminal:
+        terminal.wait("Delete for good?")
+        terminal.send("y\n")
+        assert terminal.finish() == 0
+    assert [h["session"] for h in listed(kept)] == [evil]
+    assert kept.run("sessions", "delete", evil, "--yes").returncode == 0
+    assert listed(kept) == []
+    assert kept.run("sessions", "delete", evil, "--yes").returncode == 2
+
+
+def test_the_reader_may_go_away(kept):
+    evil = listed(kept)[0]["session"]
+    done = subprocess.run(
+        ["bash", "-c", f"{HYPERCODE} sessions show {evil} | true; echo ${{PIPESTATUS[0]}}"],
+        cwd=kept.workspace,
+        env=kept.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+# -- how long it takes ---------------------------------------------------------------
+
+
+def test_ten_thousand_records_are_resumed_quickly(tmp_path):
+    """In a second at most, measured against what the JSON alone takes, so that a busy machine changes nothing."""
+    from hypercode.memory.journal import Journal, open_session
+    from hypercode.messages import tool_result, user
+    from hypercode.safety.redact import Redactor
+
+    path = tmp_path / "s" / "long.jsonl"
+    journal = Journal(path, redactor=Redactor(), on_failure=pytest.fail)
+    journal.append("session", sync=False, cwd=str(tmp_path), model="m", version="1")
+    for n in range(1_667):
+        arguments = {"command": f"echo {n}"}
+        function = {"name": "bash", "arguments": json.dumps(arguments)}
+        calls = [{"id": f"c{n}", "type": "function", "function": function}]
+        journal.append("user", sync=False, message=user(f"question {n} " * 20))
+        journal.append("partial", sync=False, text="some words of an answer " * 10)
+        message = {"role": "assistant", "content": "some words of an answer " * 40, "tool_calls": calls}
+        journal.append("assistant", sync=False, message=message, finish_reason="tool_calls")
+        journal.append("intent", sync=False, call_id=f"c{n}", name="bash", arguments=arguments)
+        journal.append("result", sync=False, message=tool_result(f"c{n}", "output\n" * 100), seconds=0.1)
+        journal.append("turn_end", sync=False, turn=n, outcome="complete", usage=None, cost=0.01)
+    journal.close()
+
+    def took(work):
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            work()
+            best = min(best, time.process_time() - start)
+        return best
+
+    def resume():
+        opened = open_session(path, redactor=Redactor(), on_failure=pytest.fail, fresh="f")
+        assert (len(opened.loaded.records), len(opened.loaded.messages)) == (10_003, 5_001)
+        opened.journal.close()
+
+    bare = took(lambda: [json.loads(line) for line in path.read_bytes().splitlines()])
+    whole = took(resume)
+    print(f"{whole * 1000:.0f} ms, {whole / bare:.1f} times the JSON")
+    assert whole < 8 * bare
