@@ -16,8 +16,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 from chat_terminal import FORBIDDEN, Chat
 from conftest import answer, call, chunk, text
 
-from hypercode.ui import commands
-
 UP, DOWN, SHIFT_TAB, CTRL_O, ALT_ENTER = "\x1b[A", "\x1b[B", "\x1b[Z", "\x0f", "\x1b\r"
 PASTE = "\x1b[200~{}\x1b[201~"
 
@@ -131,7 +129,7 @@ def test_a_message_behind_a_command_is_sent(kind, stage):
     s = stage(answer(text("zzdone")))
     with Chat(s) as chat:
         chat.prompt().say("!echo begun; sleep 1" if kind == "!" else "/help")
-        chat.wait("begun" if kind == "!" else "/exit")
+        chat.shows("begun" if kind == "!" else "/exit")
         chat.say("and now")
         chat.shows("zzdone")
         chat.leave()
@@ -212,6 +210,24 @@ def test_yes_for_this_session(stage):
     assert results(s) == ["[no output]"] * 3
 
 
+def test_always_is_kept_for_the_next_session(stage):
+    s = stage(asking("touch one"), answer(text("zzdone")), asking("touch two"), answer(text("zzagain")))
+    with Chat(s) as chat:
+        chat.prompt().say("go")
+        chat.wait("│ touch one")
+        chat.wait("always")
+        chat.send("a")
+        chat.shows("zzdone")
+        chat.idle()
+        chat.leave()
+    with Chat(s) as chat:
+        chat.prompt().say("go")
+        chat.shows("zzagain")
+        assert b"\xe2\x94\x82 touch two" not in chat.raw
+        chat.leave()
+    assert [(s.workspace / name).exists() for name in ("one", "two")] == [True, True]
+
+
 def test_no_and_why_goes_to_the_model(stage):
     s = stage(asking("touch one"), answer(text("zzdone")))
     with Chat(s) as chat:
@@ -290,7 +306,24 @@ def test_the_commands(stage):
         listed = [
             line.split()[0] for line in chat.lines if re.match(r"/\w+ ", line) and not line.startswith("/help shows")
         ]
-        assert listed == [f"/{name}" for name in commands.names()]
+        assert listed == sorted(set(listed))
+        assert {
+            f"/{name}"
+            for name in [
+                "help",
+                "model",
+                "mode",
+                "new",
+                "retry",
+                "continue",
+                "raw",
+                "copy",
+                "cost",
+                "context",
+                "editor",
+                "exit",
+            ]
+        } <= set(listed)
         chat.say("hello")
         chat.shows("zzfirst")
         chat.idle()
@@ -390,7 +423,7 @@ def test_completion_of_commands_and_files(stage):
     (s.workspace / ".gitignore").write_text("*.log\n")
     with Chat(s) as chat:
         chat.prompt().send("/mod")
-        chat.wait("Show the model")
+        chat.wait(" /model ")
         chat.send("\x03")
         chat.wait(lambda: chat.draft == ">")
         chat.send("read @parspy")
@@ -558,6 +591,13 @@ def test_a_plain_terminal_gets_the_source_and_no_escapes(how, stage):
         assert "zzbegin some **bold** words and `code` that go on for a while." in chat.lines
         assert "```python" in chat.lines
     assert (s.workspace / "one").exists()
+
+
+def test_without_a_terminal_a_sentence_is_a_task(stage):
+    s = stage(answer(text(REPLY + "\x1b[2J")))
+    done = s.run("say it now")
+    assert (done.returncode, done.stdout) == (0, REPLY + "␛[2J\n")
+    assert "\x1b" not in done.stderr
 
 
 def test_no_color(stage):

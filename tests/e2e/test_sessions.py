@@ -35,7 +35,8 @@ def files(stage):
 
 
 def records(path):
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
+    """Every record that is there whole."""
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
 def listed(stage, *options):
@@ -351,13 +352,14 @@ def test_export_from_the_chat(stage):
 # -- after a crash -------------------------------------------------------------------
 
 
-def crashed(s, *options, until="zzhalf"):
-    """A chat that is killed in the middle."""
-    with Chat(s, "--no-sandbox", "--mode", "auto", *options, log=None) as chat:
+def crashed(s, *options, until=("partial", "zzhalf")):
+    """A chat that is killed in the middle: once there is such a record, with these words in it."""
+    kind, words = until
+    with Chat(s, "--no-sandbox", "--mode", "auto", *options) as chat:
         chat.prompt().say("do the work")
-        chat.shows(until)
+        chat.shows("zzhalf")
         [path] = files(s)
-        chat.wait(lambda: until in path.read_text())
+        chat.wait(lambda: any(r["type"] == kind and words in json.dumps(r) for r in records(path)))
         chat.process.kill()
         chat.process.wait()
 
@@ -372,20 +374,21 @@ def test_a_crash_while_tools_ran(stage):
         ),
         answer(text("zzdone")),
     )
-    crashed(s)
+    crashed(s, until=("intent", "zzhalf"))
     (s.workspace / "new.txt").write_text("somebody else")
     os.utime(s.workspace / "new.txt", (time.time() + 5, time.time() + 5))
     with Chat(s, "-c", "--no-sandbox", columns=110, rows=40) as chat:
         chat.wait("c continue")
         card = [line for line in chat.visible if line.startswith("│")]
-        assert card[:5] == [
+        assert card[:6] == [
             "│ This task was not finished when hypercode ended: do the work",
             "│   had finished, is not run again: write new.txt",
             "│   had finished, is not run again: bash echo one",
             "│   had begun, what it did is not known: bash echo zzhalf; sleep 60",
+            "│   asked for, had not begun: bash echo two",
             "│   changed since, of the files it had read or written: new.txt",
         ]
-        assert re.fullmatch(r"│   the next request sends about ~[\d.]+k tokens", card[5])
+        assert re.fullmatch(r"│   the next request sends about ~[\d.]+k tokens", card[6])
         chat.send("c")
         chat.shows("zzdone")
         chat.idle()
@@ -521,10 +524,11 @@ def test_sessions_are_deleted(kept):
     assert kept.run("sessions", "delete", evil, "--yes").returncode == 2
 
 
-def test_the_reader_may_go_away(kept):
+@pytest.mark.parametrize("command", ["sessions show", "sessions export", "replay"])
+def test_the_reader_may_go_away(kept, command):
     evil = listed(kept)[0]["session"]
     done = subprocess.run(
-        ["bash", "-c", f"{HYPERCODE} sessions show {evil} | true; echo ${{PIPESTATUS[0]}}"],
+        ["bash", "-c", f"{HYPERCODE} {command} {evil} | true; echo ${{PIPESTATUS[0]}}"],
         cwd=kept.workspace,
         env=kept.environment(),
         capture_output=True,

@@ -170,7 +170,7 @@ def test_cpu_grows_with_the_text(session):
 @pytest.mark.parametrize("size", [16, 400])
 def test_nothing_holds_up_the_event_loop(size, tmp_path):
     log = tmp_path / "log"
-    text = text_for(16_000) + "\n\n| a | b |\n|---|---|\n" + "| x | y |\n" * 3000 + "\n" + "w " * 20_000 + "\n"
+    text = text_for(16_000) + "\n\n| a | b |\n|---|---|\n" + "| x | y |\n" * 800 + "\n" + "w " * 10_000 + "\n"
     with Terminal(
         preview(write_text(tmp_path, text), "--rate", "2000", "--size", str(size), log=log), 80, 24
     ) as terminal:

@@ -1,15 +1,12 @@
-"""The parts of the screen that need no terminal: colours, the frame pump."""
+"""The parts of the screen that need no terminal."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
 
-from hypercode.ui.pump import FramePump
 from hypercode.ui.screen_output import ColorSystem, TerminalOutput, color_system
 
 
@@ -55,59 +52,3 @@ def test_a_terminal_that_is_gone_is_no_error() -> None:
         for _ in range(2):
             output.write_raw("x")
             output.flush()
-
-
-async def test_the_first_frame_is_at_once_and_the_next_ones_are_one() -> None:
-    frames: list[float] = []
-    pump = FramePump(lambda: frames.append(time.monotonic()))
-    pump.request()
-    assert len(frames) == 1
-    for _ in range(5):
-        pump.request()
-    assert len(frames) == 1
-    pump.urgent()
-    assert len(frames) == 2
-    pump.request()
-    await wait_for(lambda: len(frames) == 3)
-    assert frames[2] - frames[1] >= 0.039
-
-
-async def test_dear_frames_come_less_often() -> None:
-    frames: list[float] = []
-
-    def render() -> None:
-        frames.append(time.monotonic())
-        time.sleep(0.03)
-
-    pump = FramePump(render, max_gap=0.1)
-    pump.request()
-    pump.request()
-    await wait_for(lambda: len(frames) == 2)
-    assert frames[1] - frames[0] >= 0.129
-
-
-async def test_a_request_from_within_a_frame_and_a_failing_frame_do_no_harm() -> None:
-    calls: list[int] = []
-
-    def render() -> None:
-        calls.append(1)
-        pump.request()
-        pump.urgent()
-        if len(calls) == 1:
-            raise ValueError("once")
-
-    pump = FramePump(render)
-    with pytest.raises(ValueError, match="once"):
-        pump.request()
-    pump.urgent()
-    assert len(calls) == 2
-    pump.request()
-    pump.cancel()
-    await asyncio.sleep(0.1)
-    assert len(calls) == 2
-
-
-async def wait_for(holds) -> None:  # type: ignore[no-untyped-def]
-    async with asyncio.timeout(10):
-        while not holds():
-            await asyncio.sleep(0.002)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hypercode.config import load
+from hypercode.config import Config
 from hypercode.errors import ConfigError
+from hypercode.parts import configuration
 from hypercode.safety.trust import SETTINGS_LIMIT, TEXT_LIMIT, Item, Trust, TrustState, project_file
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/security/project-config.json").read_text())["cases"]
@@ -29,7 +30,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def trust(tmp_path):
-    return Trust(tmp_path / "state")
+    return Trust(tmp_path / "home/state")
 
 
 def settings(project, text):
@@ -40,8 +41,7 @@ def settings(project, text):
 
 def effective(trust, project, tmp_path):
     """The configuration as the program takes it: the project's file only where the folder is trusted."""
-    file = project_file(project) if trust.of(project) is TRUSTED else None
-    return load(flags={}, environ={}, user_file=tmp_path / "user.toml", project_file=file)
+    return configuration({"HYPERCODE_HOME": str(tmp_path / "home")}, project)
 
 
 def values(config):
@@ -274,7 +274,7 @@ def test_the_store_is_private_whatever_the_umask(trust, project, tmp_path):
         trust.grant(project)
     finally:
         os.umask(old)
-    state = tmp_path / "state"
+    state = tmp_path / "home/state"
     modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in [state, *state.iterdir()]}
     assert modes == {"state": 0o700, "trust.json": 0o600, "trust.lock": 0o600}
 
@@ -298,9 +298,9 @@ def test_the_store_is_private_whatever_the_umask(trust, project, tmp_path):
 def test_a_damaged_store_trusts_nothing_and_says_so(trust, project, tmp_path, content):
     settings(project, "vi = true\n")
     trust.grant(project)
-    path = tmp_path / "state/trust.json"
+    path = tmp_path / "home/state/trust.json"
     path.write_bytes(content.replace(b"FOLDER", os.fsencode(project)))
-    again = Trust(tmp_path / "state")
+    again = Trust(tmp_path / "home/state")
     assert again.of(project) is UNKNOWN
     assert again.notices == [again.notices[0]]
     assert re.fullmatch(rf"{re.escape(str(path))} .*: no folder counts as trusted\.", again.notices[0])
@@ -314,7 +314,7 @@ def test_a_damaged_store_trusts_nothing_and_says_so(trust, project, tmp_path, co
 def test_a_store_that_is_something_else_trusts_nothing(trust, project, tmp_path, kind):
     settings(project, "vi = true\n")
     trust.grant(project)
-    path = tmp_path / "state/trust.json"
+    path = tmp_path / "home/state/trust.json"
     real = path.rename(path.with_name("real.json"))
     if kind == "fifo":
         os.mkfifo(path)
@@ -324,7 +324,7 @@ def test_a_store_that_is_something_else_trusts_nothing(trust, project, tmp_path,
         path.symlink_to(real)
     else:
         real.rename(path).chmod(0o666)
-    again = Trust(tmp_path / "state")
+    again = Trust(tmp_path / "home/state")
     assert again.of(project) is UNKNOWN
     assert len(again.notices) == 1
     again.grant(project)
@@ -332,8 +332,9 @@ def test_a_store_that_is_something_else_trusts_nothing(trust, project, tmp_path,
 
 
 def test_a_store_that_cannot_be_written_is_an_error_that_names_it(project, tmp_path):
-    (tmp_path / "state").write_text("a file")
-    trust = Trust(tmp_path / "state")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/state").write_text("a file")
+    trust = Trust(tmp_path / "home/state")
     with pytest.raises(ConfigError, match=r"trust.json: cannot be written \(.*\); nothing was changed"):
         trust.grant(project)
     assert trust.of(project) is UNKNOWN
@@ -350,13 +351,13 @@ def test_several_processes_lose_nothing(tmp_path):
         folder.mkdir()
         (folder / "AGENTS.md").write_text(folder.name)
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_grant_many, args=(tmp_path / "state", folders[i::3])) for i in range(3)]
+    workers = [context.Process(target=_grant_many, args=(tmp_path / "home/state", folders[i::3])) for i in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(60)
     assert [w.exitcode for w in workers] == [0, 0, 0]
-    trust = Trust(tmp_path / "state")
+    trust = Trust(tmp_path / "home/state")
     assert {trust.of(folder) for folder in folders} == {TRUSTED}
     assert sorted(trust.folders()) == sorted(folders)
 
@@ -448,8 +449,8 @@ def test_instructions_are_handed_out_only_after_trust(trust, project):
 @pytest.mark.parametrize(
     ("setting", "error"),
     [
-        ("config file of 50 MB", "is larger than 1 MiB"),
-        ("config file that is a FIFO", "is not a regular file"),
+        ("config file of 50 MB", "is larger than 1024 KiB"),
+        ("config file that is a FIFO", "cannot be used: it is a pipe, socket or device"),
         ("broken TOML with an escape code", "is not valid TOML: "),
     ],
 )
@@ -478,7 +479,10 @@ def test_hooks_that_change_after_trust_are_asked_about_again(trust, project, tmp
     file.write_text(f"hooks = {{session_start = {json.dumps(case['value'])}}}\n")
     assert trust.of(project) is CHANGED
     assert [(case["value"] in item.text, item.known) for item in trust.describe(project)] == [(True, False)]
-    assert effective(trust, project, tmp_path).notices == []
+    config = effective(trust, project, tmp_path)
+    assert values(config) == values(Config(sources=config.sources))
+    assert len(config.notices) == 1
+    assert "not trusted" in config.notices[0]
 
 
 def test_every_case_has_its_test():

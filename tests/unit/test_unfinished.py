@@ -1,0 +1,139 @@
+"""What a crash left undone, and where a conversation goes on after it, a rewind or a compaction."""
+
+import os
+
+import pytest
+
+from hypercode.memory.history import rebuild
+from hypercode.memory.records import encode, scan
+from hypercode.memory.unfinished import Unfinished, changed_since, unfinished
+from hypercode.messages import tool_result, user
+
+CUT = "[Your previous reply was broken off by the connection.]\n\n"
+
+
+def call(call_id, name="bash", arguments='{"command":"ls"}'):
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def assistant(text, *calls):
+    return {"role": "assistant", "content": text, **({"tool_calls": list(calls)} if calls else {})}
+
+
+def loaded(tmp_path, *records):
+    """A session of these records; they are numbered from 1 and a second apart, from 1001 on."""
+    lines = [
+        encode({"type": kind, "time": 1001.0 + n, "seq": n + 1, **fields}) for n, (kind, fields) in enumerate(records)
+    ]
+    return rebuild(tmp_path / "s.jsonl", scan(b"".join(lines)))
+
+
+SAID = ("user", {"message": user(f"{CUT}do it")})
+ASKED = ("assistant", {"message": assistant("", call("c1"), call("c2", "write", '{"path":"a.txt","content":"x"}'))})
+BEGUN = ("intent", {"call_id": "c1", "name": "bash", "arguments": {"command": "ls"}})
+DONE = ("result", {"message": tool_result("c1", "out")})
+BEGUN2 = ("intent", {"call_id": "c2", "name": "write", "arguments": {"path": "a.txt", "content": "x"}})
+DONE2 = ("result", {"message": tool_result("c2", "out")})
+TURN = ("turn_end", {"turn": 1, "outcome": "complete", "ttft": 0.1})
+LS, WRITE = "bash ls", "write a.txt"
+
+
+@pytest.mark.parametrize(
+    ("records", "wanted"),
+    [
+        ([], None),
+        ([SAID], Unfinished("do it", (), (), (), 0, True)),
+        ([SAID, ("partial", {"text": " hal"}), ("partial", {"text": "f"})], Unfinished("do it", (), (), (), 4, False)),
+        ([SAID, ("partial", {"reasoning": "hm"})], Unfinished("do it", (), (), (), 0, True)),
+        ([SAID, ASKED], Unfinished("do it", (), (), (LS, WRITE), 0, False)),
+        ([SAID, ASKED, BEGUN], Unfinished("do it", (), (LS,), (WRITE,), 0, False)),
+        ([SAID, ASKED, BEGUN, DONE], Unfinished("do it", (LS,), (), (WRITE,), 0, False)),
+        ([SAID, ASKED, BEGUN, DONE, BEGUN2], Unfinished("do it", (LS,), (WRITE,), (), 0, False)),
+        ([SAID, ASKED, BEGUN, DONE, BEGUN2, DONE2, TURN], Unfinished("do it", (LS, WRITE), (), (), 0, True)),
+        ([SAID, ("assistant", {"message": assistant("done")}), TURN], None),
+        ([SAID, ("assistant", {"message": assistant("done")})], None),
+        ([SAID, ("turn_end", {"turn": 1, "outcome": "error"})], None),
+        ([SAID, ("turn_end", {"turn": 1, "outcome": "error"}), ("notice", {"text": "x"})], None),
+        ([SAID, ASKED, BEGUN, ("user", {"message": user("next")})], Unfinished("next", (), (), (), 0, True)),
+        ([SAID, ("user", {"message": user("$ ls"), "shell": {}})], Unfinished("do it", (), (), (), 0, True)),
+        ([SAID, ("assistant", {"message": assistant("no")}), TURN, ("rewind", {"to": 2})], Unfinished("do it", (), (), (), 0, True)),
+        ([SAID, ("assistant", {"message": assistant("no")}), TURN, SAID, ("rewind", {"to": 4})], None),
+    ],
+)  # fmt: skip
+def test_what_is_unfinished(tmp_path, records, wanted):
+    assert unfinished(loaded(tmp_path, *records)) == wanted
+
+
+def test_a_call_that_never_began_is_answered_so_and_the_answers_are_owed(tmp_path):
+    session = loaded(tmp_path, SAID, ASKED, BEGUN)
+    unknown = tool_result("c1", "[interrupted: what this call did is not known]")
+    not_run = tool_result("c2", "[not run: hypercode ended before this call]")
+    assert session.messages == [SAID[1]["message"], ASKED[1]["message"], unknown, not_run]
+    assert session.owed == [unknown, not_run]
+    owed = [("session", {}), *(("result", {"message": message}) for message in session.owed)]
+    after = loaded(tmp_path, SAID, ASKED, BEGUN, *owed, ("assistant", {"message": assistant("done")}), TURN)
+    assert (after.messages, after.owed, after.notices) == ([*session.messages, assistant("done")], [], [])
+
+
+def test_a_cut_reply_and_the_one_that_goes_on_are_two(tmp_path):
+    records = [
+        SAID,
+        ("partial", {"text": "half"}),
+        ("session", {}),
+        ("user", {"message": user("go on")}),
+        ("partial", {"text": " a"}),
+        ("assistant", {"message": assistant(" and half")}),
+    ]
+    session = loaded(tmp_path, *records)
+    assert [m["content"] for m in session.messages] == [f"{CUT}do it", "half", "go on", " and half"]
+    assert (session.broken, loaded(tmp_path, *records[:2]).broken) == ("", "ended")
+    cut = ("turn_end", {"turn": 1, "outcome": "aborted", "ttft": 0.1})
+    assert loaded(tmp_path, SAID, ("assistant", {"message": assistant("half")}), cut).broken == "aborted"
+
+
+def test_what_changed_since(tmp_path):
+    def file(name, at):
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (at, at))
+
+    def step(tool, name, number, *, failed=False):
+        yield "intent", {"call_id": f"c{number}", "name": tool, "arguments": {"path": name}}
+        yield "result", {"message": tool_result(f"c{number}", "x"), "is_error": failed}
+
+    steps = [
+        *step("read", "old.txt", 1),
+        *step("edit", "new.txt", 2),
+        *step("write", "gone.txt", 3),
+        *step("read", "never-was.txt", 4, failed=True),
+        *step("ls", "folder", 5),
+        ("intent", {"call_id": "c6", "name": "write", "arguments": {"path": "flying.txt"}}),
+        ("notice", {"text": "the last record"}),
+    ]
+    session = loaded(tmp_path, ("session", {"cwd": str(tmp_path)}), SAID, *steps)
+    end = session.records[-1]["time"]
+    file("old.txt", end - 100)
+    file("new.txt", end + 1)
+    file("flying.txt", end - 0.5)  # after the call began
+    assert sorted(changed_since(session, tmp_path / "elsewhere")) == ["flying.txt", "gone.txt (gone)", "new.txt"]
+
+
+def test_a_compaction_replaces_what_was_before_it(tmp_path):
+    summary, second = user("[a summary]"), user("second")
+    call_, long, short = assistant("", call("c1")), tool_result("c1", "long " * 100), tool_result("c1", "long …")
+    before = [
+        SAID,
+        ("assistant", {"message": assistant("first answer")}),
+        ("user", {"message": second}),
+        ("assistant", {"message": call_}),
+        ("intent", {"call_id": "c1", "name": "bash", "arguments": {}}),
+        ("result", {"message": long}),
+    ]
+    shorter = ("compaction", {"messages": [summary, second, call_, short]})
+    session = loaded(tmp_path, *before, shorter, ("assistant", {"message": assistant("done")}))
+    assert session.messages == [summary, second, call_, short, assistant("done")]
+    assert session.starts == [(0, 0), (3, 1)]
+    assert session.notices == []
+    back = loaded(tmp_path, *before, shorter, ("assistant", {"message": assistant("done")}), ("rewind", {"to": 3}))
+    assert back.messages == [summary]
+    odd = ("compaction", {"messages": ["text", {"role": "system", "content": "x"}, {"role": "user"}, user("kept")]})
+    assert loaded(tmp_path, *before, odd).messages == [user("kept")]
