@@ -18,6 +18,7 @@ from hypercode import events
 from hypercode.errors import LimitReached, ModelError, StreamInterrupted
 from hypercode.events import Bus, Event
 from hypercode.execution import Approve, Around, Execution, Nowhere, Recorder, nothing_around
+from hypercode.loop_guard import LoopGuard
 from hypercode.messages import CUT_REASONS, Message, Reply, check, cut_note, spoken, system, text_of, unanswered, user
 from hypercode.tools.base import Toolbox, ToolContext
 
@@ -112,6 +113,7 @@ class Agent:
         self._owed: list[Message] = []
         self._task: asyncio.Task[Result] | None = None
         self._aborting = False
+        self._guard = LoopGuard()
 
     # -- what the outside may do -------------------------------------------------
 
@@ -220,7 +222,7 @@ class Agent:
     # -- the loop ----------------------------------------------------------------
 
     async def _loop(self) -> Result:
-        refused_before = self.refused
+        refused_before, self._guard = self.refused, LoopGuard()
         result = Result()
         try:
             async with asyncio.timeout(self.limits.seconds):
@@ -273,7 +275,8 @@ class Agent:
 
     async def _turn(self) -> _Turn:
         self.turns += 1
-        turn = _Turn(self.turns, Execution(self.tools, self.context, self.approve, self.bus, self.journal, self.around))
+        parts = self.tools, self.context, self.approve, self.bus, self.journal, self.around, self._guard
+        turn = _Turn(self.turns, Execution(*parts))
         self._open()
         self.bus.emit(events.TurnStart(turn.number))
         try:

@@ -8,19 +8,25 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hypercode import events
 from hypercode.errors import ToolError
 from hypercode.events import Bus
+from hypercode.loop_guard import LoopGuard, call_key
 from hypercode.messages import Message, Reply, ToolCall, tool_result
 from hypercode.safety.approval import Refusal
 from hypercode.tools.base import Tool, Toolbox, ToolContext
 
-__all__ = ["MAX_CALLS", "Approve", "Around", "Execution", "Nowhere", "Recorder", "nothing_around"]
+__all__ = ["MAX_CALLS", "Approve", "Around", "AsksAgain", "Execution", "Nowhere", "Recorder", "nothing_around"]
 
 MAX_CALLS = 32
 """How many calls of one reply are run."""
+
+_ROUND_AND_ROUND = (
+    "this call has given the same result {times} times in this task, so it was not tried again ({why}). Do not send it "
+    "again. Do something else: other arguments, another tool, another approach, or say what keeps you from going on."
+)
 
 _SEEN = 30_000  # characters, as much as a result has
 
@@ -33,6 +39,13 @@ class Approve(Protocol):
     async def __call__(
         self, tool: str, effect: str, arguments: dict[str, Any], *, detail: str = "", confirm: str | None = None
     ) -> Refusal | None: ...
+
+
+@runtime_checkable
+class AsksAgain(Protocol):
+    """An approver that can ask whether a call that goes round in circles is wanted once more: None, or why not."""
+
+    async def again(self, tool: str, effect: str, arguments: dict[str, Any], times: int) -> Refusal | None: ...
 
 
 class Recorder(Protocol):
@@ -76,11 +89,12 @@ class Execution:
     bus: Bus
     journal: Recorder
     around: Around = nothing_around
+    guard: LoopGuard = field(default_factory=LoopGuard)
     results: dict[str, Message] = field(default_factory=dict)
     refused: int = 0
 
     async def run(self, reply: Reply) -> None:
-        """Run the calls in order; neighbours that only read run side by side."""
+        """Run the calls in order; neighbours that only read, and are not the same, run side by side."""
         for batch in self._batches(reply.calls):
             async with asyncio.TaskGroup() as group:
                 for number, call in batch:
@@ -95,12 +109,16 @@ class Execution:
     def _batches(self, calls: list[ToolCall]) -> list[list[tuple[int, ToolCall]]]:
         batches: list[list[tuple[int, ToolCall]]] = []
         only_reads = False
+        together: set[str] = set()
         for number, call in enumerate(calls):
             reads = self.tools.effect(call.name) == "read"
-            if batches and reads and only_reads:
+            key = call_key(call.name, call.arguments if call.parsed is None else call.parsed)
+            if batches and reads and only_reads and key not in together:
                 batches[-1].append((number, call))
             else:
                 batches.append([(number, call)])
+                together.clear()
+            together.add(key)
             only_reads = reads
         return batches
 
@@ -127,7 +145,7 @@ class Execution:
         try:
             if over_limit:
                 raise ToolError("too_many_calls", f"Only {MAX_CALLS} calls of one reply are run.")
-            output, kind = await self._attempt(call, arguments, printed), ""
+            output, kind = await self._guarded(call, arguments, printed), ""
         except ToolError as error:
             output, kind = str(error), error.kind
         except Exception as error:
@@ -141,6 +159,25 @@ class Execution:
             seen = _seen("".join(printed), output)
             self.answer(call.id, output, seconds=seconds, is_error=bool(kind), kind=kind or None, **seen)
             self.bus.emit(events.ToolExecutionEnd(call.id, call.name, output, bool(kind), kind or None, seconds))
+
+    async def _guarded(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> str:
+        """Attempt a call, unless it goes round in circles and nobody wants it again; note what comes of it."""
+        key, effect = call_key(call.name, arguments), self.tools.effect(call.name)
+        if times := self.guard.stuck(key):
+            refusal: Refusal | None = Refusal("loop", "nobody can be asked")
+            if isinstance(self.approve, AsksAgain):
+                refusal = await self.approve.again(call.name, effect or "read", arguments, times)
+            if refusal is not None:
+                self.refused += not refusal.by_person
+                raise ToolError("loop", _ROUND_AND_ROUND.format(times=times, why=refusal.text))
+            self.guard.let_through(key)
+        try:
+            output = await self._attempt(call, arguments, printed)
+        except Exception as error:
+            self.guard.note(key, f"{type(error).__name__}: {error}")
+            raise
+        self.guard.note(key, output, changed=effect == "edit")
+        return output
 
     async def _attempt(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> str:
         tool = self.tools.find(call.name)

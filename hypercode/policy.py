@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 import typing
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from hypercode.config import Config
+from hypercode.config import Config, Folders
 from hypercode.errors import ConfigError
-from hypercode.parts import gate_for
-from hypercode.safety.approval import Mode, decide
+from hypercode.memory import sessions
+from hypercode.memory.history import load
+from hypercode.parts import configuration, gate_for
+from hypercode.safety.approval import Gate, Mode, decide, path_question
 from hypercode.safety.command import as_json as verdict_json
+from hypercode.safety.decision import Decision
 from hypercode.safety.paths import Op
+from hypercode.tools.base import Toolbox
+from hypercode.ui.clean import clean
+from hypercode.ui.headless import Output
 
-__all__ = ["show_command", "show_path"]
+__all__ = ["Rehearsed", "rehearse", "replay", "show_command", "show_path"]
 
 
 def show_command(
@@ -47,6 +58,98 @@ def show_path(
         _print(json.dumps({"decision": str(verdict.decision), "rule": verdict.rule, "path": str(verdict.path)}))
     else:
         _print(f"{verdict.decision}  {verdict.path}   ({verdict.rule})")
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What today's rules say to one call of a saved session.
+
+    `decision` is the mode's, outside a sandbox; None for a call of no tool that there is, or without usable arguments.  `rule`
+    is the reason in words, `grant` the narrowest allow rule that would let a command pass, `flag` the option that would
+    let the call pass unasked: that rule's, else the least permissive mode's; None where none would.
+    """
+
+    call_id: str
+    tool: str
+    subject: str
+    decision: Decision | None
+    rule: str
+    grant: str | None = None
+    flag: str | None = None
+
+
+def replay(name: str, *, cwd: Path, environ: Mapping[str, str], as_json: bool, **flags: Any) -> None:
+    """Print what today's rules would have asked for each call of a saved session, in the folder it belongs to.
+
+    `flags` are rules and mode over the configuration's.  Calls that a rewind left behind are among them; redacted words
+    stay redacted.  Raises ConfigError.
+    """
+    loaded = load(sessions.find(Folders.of(environ).state, cwd, name))
+    folder = Path(loaded.cwd) if loaded.cwd and Path(loaded.cwd).is_dir() else cwd
+    notices = [n for n in loaded.notices if "damaged" in n or "empty" in n]
+    if loaded.cwd and folder != Path(loaded.cwd):
+        notices.append(f"{loaded.cwd}, where the session was, is not there: judged as in {folder}.")
+    config = configuration(environ, folder, **flags)
+    gate = gate_for(config, cwd=folder, environ=environ)
+    tools = Toolbox.discover()
+    effects = {name: str(tools.effect(name)) for name in tools.names} | {"skill": "read"}
+    calls = [rehearse(gate, effects, record) for record in loaded.records if record["type"] == "intent"]
+    for notice in [*notices, *config.notices]:
+        print(f"warning: {clean(notice)}", file=sys.stderr)  # noqa: T201
+    out = Output(sys.stdout, lambda: None)
+    if as_json:
+        about = {"session": loaded.session, "cwd": str(folder), "mode": str(gate.mode)}
+        out.write(json.dumps(about | {"calls": [asdict(call) for call in calls]}, indent=2) + "\n")
+    else:
+        out.write("".join(f"{line}\n" for line in _table(calls, gate.mode)))
+
+
+def rehearse(gate: Gate, effects: Mapping[str, str], intent: Mapping[str, Any]) -> Rehearsed:
+    """Judge one recorded call; `effects` says what each tool may do.  Never raises."""
+    call_id, tool, arguments = (intent.get(key) for key in ("call_id", "name", "arguments"))
+    ident, name = str(call_id), str(tool)
+    if name not in effects:
+        return Rehearsed(ident, name, "", None, "there is no such tool")
+    effect = effects[name]
+    target = arguments.get("command" if effect == "shell" else "path", ".") if isinstance(arguments, dict) else None
+    if not isinstance(arguments, dict) or not isinstance(target, str) or (effect == "shell" and "command" not in arguments):
+        return Rehearsed(ident, name, "", None, "its arguments are none that the tool takes")
+    if effect == "shell":
+        verdict = gate.classify(target)
+        rule = "; ".join(dict.fromkeys(p.rule for p in verdict.parts if p.decision is verdict.decision))
+        return _rehearsed(gate.mode, ident, name, effect, target, verdict.decision, rule, verdict.grant)
+    question = path_question(name, effect, arguments)
+    if question is None:
+        return Rehearsed(ident, name, json.dumps(arguments), Decision.AUTO, "it names no path")
+    found = gate.files.decide(*question)
+    return _rehearsed(gate.mode, ident, name, effect, question[1], found.decision, found.rule, None)
+
+
+def _rehearsed(
+    mode: Mode, ident: str, tool: str, effect: str, subject: str, verdict: Decision, rule: str, grant: str | None
+) -> Rehearsed:
+    decision = decide(mode, effect, verdict)
+    if decision is Decision.AUTO:
+        return Rehearsed(ident, tool, subject, decision, rule)
+    if verdict is Decision.AUTO:
+        rule = "nothing is changed in plan mode" if mode is Mode.PLAN else "each edit is asked for in this mode"
+    wider = (m for m in (Mode.ASK, Mode.EDITS, Mode.AUTO) if decide(m, effect, verdict) is Decision.AUTO)
+    flag = f"--allow {shlex.quote(grant)}" if grant else next((f"--mode {m}" for m in wider), None)
+    return Rehearsed(ident, tool, subject, decision, rule, grant, flag)
+
+
+def _table(calls: list[Rehearsed], mode: Mode) -> list[str]:
+    lines = []
+    for call in calls:
+        first, *rest = clean(call.subject, "approval").split("\n")
+        lines.append(f"{call.decision or 'not run':<10}  {clean(call.tool, 'filename'):<5}  {first}".rstrip())
+        lines += [f"                   {line}" for line in rest]
+        if call.decision is not Decision.AUTO:
+            lines.append(f"            {clean(call.rule, 'filename')}")
+            lines += [f"            {clean(call.flag, 'filename')} would let it pass"] if call.flag else []
+    counts = Counter(str(call.decision or "not run") for call in calls)
+    summary = ", ".join(f"{number} {kind}" for kind, number in counts.items()) or "none"
+    return [*lines, f"{len(calls)} calls in mode {mode}, outside a sandbox: {summary}"]
 
 
 def _print(text: str) -> None:

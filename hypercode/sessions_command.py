@@ -108,7 +108,10 @@ def replay(
     loaded = load(_find(name, cwd, environ))
     plain = config.plain or needs_plain(environ)
     instant = instant or (speed is None and not step and not sys.stdout.isatty())
-    asyncio.run(draw(loaded, speed=speed or 1.0, instant=instant, step=step, plain=plain))
+    try:
+        asyncio.run(draw(loaded, speed=speed or 1.0, instant=instant, step=step, plain=plain))
+    except BrokenPipeError:
+        _reader_is_gone()
 
 
 def _find(name: str, cwd: Path, environ: Mapping[str, str]) -> Path:
@@ -122,4 +125,9 @@ def _put(text: str) -> None:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _reader_is_gone()
+
+
+def _reader_is_gone() -> None:
+    """Let what is written from now on go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

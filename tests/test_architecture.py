@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "hypercode"
 MODULES = sorted(p for p in PACKAGE.rglob("*.py"))
 
 LAYERS = [
-    {"errors", "messages", "events", "capture", "supervisor"},
+    {"errors", "messages", "events", "capture", "supervisor", "loop_guard", "findings"},
     {"process"},
     {"safety", "config", "logfile"},
     {"llm", "memory", "testing"},
@@ -21,8 +21,9 @@ LAYERS = [
     {"parts"},
     {"ui"},
     {"app"},
-    {"oneshot", "policy", "doctor", "demo", "sessions_command"},
-    {"cli_sessions"},
+    {"oneshot", "policy", "demo", "sessions_command", "models_command", "doctor_box", "doctor_model", "doctor_stream"},
+    {"doctor"},
+    {"cli_sessions", "cli_more"},
     {"cli"},
     {"__main__"},
 ]
@@ -34,7 +35,7 @@ OUTSIDE = {
     "pygments": ("ui",),
     "openai": ("llm.client",),
     "httpx2": ("llm.client",),
-    "typer": ("cli", "cli_sessions"),
+    "typer": ("cli", "cli_sessions", "cli_more"),
     "pydantic": ("tools.base",),
     "tree_sitter": ("safety",),
     "tree_sitter_bash": ("safety",),

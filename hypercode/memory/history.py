@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ class _Building:
             return
         if kind == "assistant":
             self._pieces.clear()
-        elif kind in ("user", "turn_end", "session", "rewind"):
+        elif kind in ("user", "turn_end", "session", "rewind", "compaction"):
             self._settle_partial()
         self._apply(kind, seq, record)
 
@@ -154,6 +154,8 @@ class _Building:
             self._entries = [entry for entry in self._entries if entry[0] < record["to"]]
             self._intents.clear()
             loaded.broken = ""
+        elif kind == "compaction" and isinstance(record.get("messages"), list):
+            self._entries = list(self._compacted(record["messages"]))
         elif kind == "name":
             loaded.name = _text(record.get("name")) or None
         elif kind in ("session", "model"):
@@ -174,6 +176,19 @@ class _Building:
         self._entries.append((seq, message))
         if role == "tool":
             self._intents.pop(message["tool_call_id"], None)
+
+    def _compacted(self, messages: list[Any]) -> Iterator[tuple[int, Message]]:
+        """What a compaction left, numbered so that a rewind to a message behind it still finds its place."""
+        seq, position = 0, 0
+        for message in messages:
+            role = message.get("role") if isinstance(message, dict) else None
+            if role not in ("user", "assistant", "tool") or not _usable(message, role):
+                self.unusable += 1
+                continue
+            found = next((n for n in range(position, len(self._entries)) if self._entries[n][1] == message), None)
+            if found is not None:
+                seq, position = self._entries[found][0], found + 1
+            yield seq, message
 
     def _settle_partial(self) -> str:
         text = "".join(self._pieces)

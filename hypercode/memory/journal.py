@@ -12,6 +12,7 @@ Record types and their fields::
     model      model                    from here on
     name       name                     what the person calls the session from here on
     notice     level text               what was announced
+    compaction messages                 the conversation goes on with these in place of what was said before
     rewind     to                       the conversation goes on before the record of that number
     copy       of                       this file goes on with a copy of another session
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypercode.memory.history import Loaded
 from hypercode.memory.records import Record
-from hypercode.messages import spoken, text_of
+from hypercode.messages import parse_arguments, spoken, text_of
 
 __all__ = ["Unfinished", "changed_since", "unfinished"]
 
@@ -22,14 +22,15 @@ _FILE_TOOLS = ("read", "write", "edit")
 class Unfinished:
     """A task that has no answer.
 
-    `task` is what the person had said, `finished` and `unknown` the calls of the task with a result and those whose effect
-    is not known, as a tool's name and what it was about; `partial` how many characters of an answer there are; `asked` says
-    that the model had been asked and nothing had come.
+    `task` is what the person had said; `finished`, `unknown` and `not_begun` are the calls of the task with a result, those
+    whose effect is not known and those that were never taken up, as a tool's name and what it was about; `partial` is how
+    many characters of an answer there are; `asked` says that the model had been asked and nothing had come.
     """
 
     task: str
     finished: tuple[str, ...]
     unknown: tuple[str, ...]
+    not_begun: tuple[str, ...]
     partial: int
     asked: bool
 
@@ -50,13 +51,27 @@ def unfinished(loaded: Loaded) -> Unfinished | None:
     done = {
         r["message"].get("tool_call_id") for r in task if r["type"] == "result" and isinstance(r.get("message"), dict)
     }
+    not_begun = tuple(_not_begun(loaded, task))
     return Unfinished(
         task=spoken(text_of(task[0]["message"]))[1],
         finished=tuple(_label(intent) for call_id, intent in intents.items() if call_id in done),
         unknown=tuple(_label(intent) for intent in loaded.in_flight),
+        not_begun=not_begun,
         partial=len(loaded.partial.strip()),
-        asked=not loaded.partial.strip() and not loaded.in_flight,
+        asked=not (loaded.partial.strip() or loaded.in_flight or not_begun),
     )
+
+
+def _not_begun(loaded: Loaded, task: list[Record]) -> Iterator[str]:
+    begun = {intent["call_id"] for intent in loaded.in_flight}
+    owed = {message["tool_call_id"] for message in loaded.owed} - begun
+    if not any(record["type"] == "assistant" for record in task):
+        return
+    last = next((m for m in reversed(loaded.messages) if m["role"] == "assistant"), {})
+    for call in last.get("tool_calls") or ():
+        if call["id"] in owed:
+            arguments = parse_arguments(call["function"]["arguments"])
+            yield _label({"name": call["function"]["name"], "arguments": arguments})
 
 
 def _begins(record: Record) -> bool:

@@ -7,6 +7,7 @@ is told.  The order of a call is approval, then sandbox, then the attempt.
 from __future__ import annotations
 
 import asyncio
+import json
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +15,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hypercode.loop_guard import TIMES
 from hypercode.safety.decision import Decision, strictest
 from hypercode.safety.needs import Needs, Passes, needs_of
-from hypercode.safety.paths import FileGuard
+from hypercode.safety.paths import FileGuard, Op
 from hypercode.safety.rules import Rule, parse_rule
 
 if TYPE_CHECKING:
     from hypercode.safety.command import Verdict
 
-__all__ = ["Answer", "Asker", "Gate", "Mode", "Question", "Refusal", "decide"]
+__all__ = ["Answer", "Asker", "Gate", "Mode", "Question", "Refusal", "decide", "path_question"]
 
 
 class Mode(StrEnum):
@@ -123,11 +125,12 @@ class Gate:
 
         `detail` is what the person is shown (a diff); `confirm` demands a yes in every mode and says why.
         """
-        if effect == "read" and not arguments.keys() & {"path", "pattern"}:
-            return None  # it names no path: it reads what the program itself offers
         if effect == "shell":
             return await self._shell(tool, str(arguments.get("command", "")))
-        operation, target = _operation(tool, effect), _target(arguments)
+        question = path_question(tool, effect, arguments)
+        if question is None:
+            return None
+        operation, target = question
         verdict = self.files.decide(operation, target)
         decision = decide(self.mode, effect, verdict.decision)
         if effect == "edit" and self._edits_allowed and verdict.decision is Decision.AUTO and decision is Decision.ASK:
@@ -139,6 +142,15 @@ class Gate:
         if refusal is None:
             self.files.grant(operation, verdict.path)
         return refusal
+
+    async def again(self, tool: str, effect: str, arguments: Mapping[str, Any], times: int) -> Refusal | None:
+        """Whether a call that gave the same result that many times is wanted once more; asked in every mode."""
+        known = arguments.get("command") if effect == "shell" else arguments.get("path")
+        subject = known if isinstance(known, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+        reason = (
+            f"a loop? It has given the same result {times} times in this task; a yes lets it try {TIMES} times more"
+        )
+        return await self._settle(Question(tool, effect, subject, "", reason, Decision.ALWAYS_ASK, None), kind="loop")
 
     def classify(self, command: str) -> Verdict:
         """The class of a command's text under the rules of this session."""
@@ -213,6 +225,16 @@ class Gate:
             self.allow.append(parse_rule(question.rule))
             if answer.remember == "always" and self.save_rule:
                 self.save_rule(question.rule)
+
+
+def path_question(tool: str, effect: str, arguments: Mapping[str, Any]) -> tuple[Op, str] | None:
+    """What a call asks of the file guard, an operation and a path.
+
+    None for a call that names no path: it reads what the program itself offers.
+    """
+    if effect == "read" and not arguments.keys() & {"path", "pattern"}:
+        return None
+    return _operation(tool, effect), _target(arguments)
 
 
 def _target(arguments: Mapping[str, Any]) -> str:

@@ -84,6 +84,7 @@ async def _card(chat: Chat, loaded: Loaded, left: Unfinished) -> list[str]:
     lines += [f"  in flight: {text}" for text in going_on]
     lines += _listed("had finished, is not run again", left.finished)
     lines += [style.yellow(line) for line in _listed("had begun, what it did is not known", left.unknown)]
+    lines += _listed("asked for, had not begun", left.not_begun)
     lines += [style.yellow(line) for line in _listed("changed since, of the files it had read or written", changed)]
     tokens = sum(chat.app.context_sizes().values())
     return [*lines, style.dim(f"  the next request sends about ~{render.count(tokens)} tokens")]

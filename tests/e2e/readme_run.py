@@ -11,7 +11,7 @@ from pathlib import Path
 import pexpect
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tools/streams")]
-from conftest import HYPERCODE, Stage, answer, call, text  # noqa: E402
+from stage import HYPERCODE, Stage, answer, call, text  # noqa: E402
 
 README = Path(__file__).parents[2] / "README.md"
 BLOCK = re.compile(r"(<!-- captured by tests/e2e/readme_run.py -->\n```console\n)(.*?)(```\n)", re.S)

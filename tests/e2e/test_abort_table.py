@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 
 from chat_terminal import Chat
-from conftest import answer, call, chunk, text
+from stage import answer, call, chunk, text
 
 PROMISED = 0.1
 """Seconds until the prompt can be used; a busy machine gets five times as much."""

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 
 from chat_terminal import FORBIDDEN, Chat
-from conftest import answer, call, chunk, text
+from stage import answer, call, chunk, text
 
 UP, DOWN, SHIFT_TAB, CTRL_O, ALT_ENTER = "\x1b[A", "\x1b[B", "\x1b[Z", "\x0f", "\x1b\r"
 PASTE = "\x1b[200~{}\x1b[201~"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import answer, call, text
+from stage import answer, call, text
 
 PROJECT = Path(__file__).parents[2]
 OLD = "MAX_RESULT_LINES = 2_000\n"

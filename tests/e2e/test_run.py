@@ -15,7 +15,7 @@ from hypercode import __version__
 from hypercode.events import SCHEMA_VERSION
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import HYPERCODE, answer, call, text
+from stage import HYPERCODE, answer, call, text
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}
 

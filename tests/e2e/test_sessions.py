@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 
 from chat_terminal import Chat
-from conftest import HYPERCODE, answer, call, text
+from stage import HYPERCODE, answer, call, text
 
 ESC, DOWN = "\x1b", "\x1b[B"
 ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")

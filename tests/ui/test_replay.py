@@ -1,6 +1,5 @@
 """A saved session drawn again: the same lines as when it ran, at its pace, at once or step by step."""
 
-import importlib.util
 import json
 import re
 import sys
@@ -12,15 +11,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from chat_terminal import FORBIDDEN, Chat
+from stage import answer, call, chunk, text
 
 from hypercode.memory.records import encode
 from hypercode.messages import tool_result, user
-
-# The end-to-end tests' stage, by its path: `conftest` is also the name of other folders' files.
-_spec = importlib.util.spec_from_file_location("e2e_stage", Path(__file__).parents[1] / "e2e/conftest.py")
-e2e = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(e2e)
-answer, call, chunk, text, stage = e2e.answer, e2e.call, e2e.chunk, e2e.text, e2e.stage
 
 MARKDOWN = "Some **bold** words.\n\n1. one\n2. two\n\n```python\nprint('hi')\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end."
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from replay import ReplayServer
 
 HYPERCODE = str(Path(sys.executable).with_name("hypercode"))
@@ -84,18 +83,3 @@ class Stage:
 
     def requests(self):
         return [r["body"] for r in self.server.requests]
-
-
-@pytest.fixture
-def stage(tmp_path):
-    """Make a stage with these answers; its server stops with the test."""
-    made = []
-
-    def make(*answers):
-        made.append(Stage(tmp_path, answers))
-        made[-1].server.__enter__()
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.server.stop()

@@ -1,0 +1,153 @@
+"""The loop guard in a run: asked before the fourth try, refused without a person, in every mode; and the other limits."""
+
+import asyncio
+
+import pytest
+
+from hypercode import events
+from hypercode.agent import exit_code
+from hypercode.llm.fake import Call, script
+from hypercode.safety.approval import Answer
+
+USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2, "cost": 0.5}
+
+
+def again(call, times, ident="c"):
+    return [script(Call(*call, f"{ident}{i}")) for i in range(times)]
+
+
+def kinds(h):
+    return [h.results()[e.call_id].kind for e in h.of(events.ToolExecutionStart)]
+
+
+LOOPS = [
+    ("bash", {"command": "echo same; echo x >> tried"}),
+    ("read", {"path": "missing.txt"}),
+    ("ls", {}),
+    ("edit", {"path": "a.txt", "edits": [{"old": "nowhere", "new": "x"}]}),
+    ("edit", {"path": "a.txt", "paht": 1}),
+    ("reed", {"path": "a.txt"}),
+    ("bash", {"command": "cat /etc/passwd > /dev/sda"}),
+]
+
+
+@pytest.mark.parametrize("mode", ["auto", "edits", "ask", "plan"])
+@pytest.mark.parametrize("call", LOOPS, ids=lambda call: call[0])
+async def test_the_fourth_try_is_refused_without_a_person_in_every_mode(harness, call, mode):
+    h = harness([*again(call, 5), "done"], mode=mode, sandbox=False, allow=["echo"])
+    (h.workspace / "a.txt").write_text("a\n")
+    result = await h.run()
+    found = kinds(h)
+    assert found[3:] == ["loop", "loop"]
+    assert found[0] == found[1] == found[2] != "loop"
+    told = h.model.requests[4].messages[-1]["content"]
+    assert told.startswith("loop: this call has given the same result 3 times")
+    assert "Do something else" in told
+    assert result.outcome == "complete"
+    assert exit_code(result) == 5
+    if found[0] is None and call[0] == "bash":
+        assert (h.workspace / "tried").read_text() == "x\n" * 3
+
+
+async def test_a_person_is_asked_and_a_yes_lets_three_more_through(harness):
+    asked = []
+
+    async def ask(question):
+        asked.append(question)
+        return Answer(len(asked) == 1, "always", reason="enough")
+
+    h = harness([*again(("ls", {}), 8), "done"], ask=ask)
+    result = await h.run()
+    assert kinds(h) == [None] * 6 + ["loop"] * 2
+    assert [(q.tool, q.subject, q.remembers, "3 times" in q.reason) for q in asked[:2]] == [
+        ("ls", "{}", False, True),
+        ("ls", "{}", False, True),
+    ]
+    assert "6 times" in asked[1].reason
+    assert len(asked) == 3, "a no holds for this once"
+    assert "enough" in h.results()["c6"].output
+    assert (result.refused, exit_code(result)) == (0, 0), "a person's no is no missing permission"
+
+
+async def test_a_yes_to_the_loop_is_no_yes_to_the_call(harness):
+    """What asks each time still asks."""
+    asked = []
+
+    async def ask(question):
+        asked.append("loop" if "loop" in question.reason else question.subject)
+        return Answer(True)
+
+    h = harness([*again(("bash", {"command": "touch x"}), 4), "done"], ask=ask)
+    await h.run()
+    assert asked == ["touch x"] * 3 + ["loop", "touch x"]
+
+
+async def test_the_same_calls_in_one_reply_are_counted_one_after_the_other(harness):
+    h = harness([script(*[Call("ls", {}, f"c{i}") for i in range(5)]), "done"])
+    await h.run()
+    assert kinds(h) == [None] * 3 + ["loop"] * 2
+
+
+async def test_another_result_or_another_task_begins_anew(harness):
+    scripts = [*again(("read", {"path": "a.txt"}), 3), "one", *again(("read", {"path": "a.txt"}), 3, "d"), "two"]
+    h = harness(scripts)
+    (h.workspace / "a.txt").write_text("a\n")
+    await h.run()
+    await h.run()
+    assert kinds(h) == [None] * 6
+    h = harness([*again(("bash", {"command": "echo x >> n; wc -l n"}), 6), "done"], mode="auto", sandbox=False)
+    await h.run()
+    assert kinds(h) == [None] * 6
+
+
+async def test_testing_after_each_new_edit_is_no_loop(harness):
+    work = [
+        step
+        for i in range(5)
+        for step in (
+            script(Call("write", {"path": f"f{i}.txt", "content": f"{i}\n"}, f"w{i}")),
+            script(Call("bash", {"command": "echo failed"}, f"t{i}")),
+        )
+    ]
+    h = harness([*work, "done"], mode="edits")
+    result = await h.run()
+    assert kinds(h) == [None] * 10
+    assert exit_code(result) == 0
+
+
+async def test_an_abort_while_the_question_stands_is_an_abort(harness):
+    async def ask(question):
+        h.agent.abort()
+        await asyncio.Event().wait()
+
+    h = harness([*again(("ls", {}), 4), "never"], ask=ask)
+    result = await h.run()
+    assert result.outcome == "aborted"
+    assert kinds(h) == [None] * 3 + ["aborted"]
+
+
+async def test_an_approver_that_cannot_ask_refuses(harness):
+    async def approve(tool, effect, arguments, *, detail="", confirm=None):
+        return None
+
+    h = harness([*again(("ls", {}), 4), "done"])
+    h.agent.approve = approve
+    await h.run()
+    assert kinds(h) == [None] * 3 + ["loop"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason", "asked"),
+    [
+        ({"max_turns": 2}, "limit_turns", 2),
+        ({"max_cost": 1.0}, "limit_cost", 2),
+        ({"timeout": 0.3}, "limit_time", None),
+    ],
+)
+async def test_each_limit_has_its_own_reason_and_mode_auto_none_less(harness, settings, reason, asked):
+    scripts = [script(Call("bash", {"command": f"sleep 0.2; echo {i}"}, f"c{i}"), usage=USAGE) for i in range(9)]
+    h = harness(scripts, mode="auto", sandbox=False, **settings)
+    result = await h.run()
+    assert (result.outcome, result.error["kind"], exit_code(result)) == ("limit", reason, 3)
+    assert len(h.model.requests) < 9
+    assert asked in (None, len(h.model.requests))
