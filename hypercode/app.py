@@ -32,9 +32,6 @@ from hypercode.memory.instructions import Instructions
 from hypercode.memory.sessions import find, latest, path_of
 from hypercode.memory.skills import Skills
 from hypercode.memory.skills import load as load_skills
-from hypercode.memory.undo import Undo
-from hypercode.memory.user_commands import UserCommands
-from hypercode.memory.user_commands import load as load_commands
 from hypercode.parts import gate_for, model_settings, secrets_of
 from hypercode.process import child_environment
 from hypercode.safety.approval import Asker, Gate, Mode
@@ -45,6 +42,8 @@ from hypercode.tools.skill import skill_tool
 
 if TYPE_CHECKING:
     from hypercode.memory.history import Loaded
+    from hypercode.memory.undo import Undo
+    from hypercode.memory.user_commands import UserCommands
 
 __all__ = ["App", "build", "new_session_id"]
 
@@ -64,10 +63,10 @@ class App:
     fit: Fit
     instructions: Instructions
     skills: Skills
-    undo: Undo
     box_said: str = ""
     _started: bool = False
     _probing: asyncio.Future[None] | None = None
+    _undo: Undo | None = None
 
     @property
     def bus(self) -> Bus:
@@ -78,8 +77,6 @@ class App:
         """Announce the session, and what the configuration had to say; clear away what a killed session left half-written."""
         self.gate.files.sweep()
         self._started = True
-        for note in self.undo.take_notes():
-            self.bus.emit(events.Notice("info", note))
         self.bus.on(events.Notice, self._keep_notice)
         cwd = str(self.agent.context.workspace)
         self.bus.emit(events.SessionStart(self.session, self.config.model, cwd, __version__))
@@ -96,6 +93,22 @@ class App:
             instructions=self.instructions.text,
             skills=self.skills.text,
         )
+
+    @property
+    def undo(self) -> Undo:
+        """What takes changes of files back; made when it is first needed."""
+        if self._undo is None:
+            from hypercode.memory.undo import Undo
+
+            self._undo = Undo(
+                self.folders.state / "undo",
+                self.gate.files,
+                session=self.session,
+                skip=self.folders.own,
+                pending=self.folders.state / "pending",
+                notify=lambda text: self.bus.emit(events.Notice("info", text)),
+            )
+        return self._undo
 
     def undoable(self, tool: Tool, values: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
         """A step that `undo` can take back, around an attempt of a tool that changes files."""
@@ -117,6 +130,8 @@ class App:
 
     def own_commands(self, builtin: Collection[str]) -> UserCommands:
         """The person's own slash commands, and those of a trusted project; a name of `builtin` is refused with a notice."""
+        from hypercode.memory.user_commands import load as load_commands
+
         trust, workspace = Trust(self.folders.state, own=self.folders.own), self.agent.context.workspace
         return load_commands(
             [self.folders.config_file.parent / "commands"],
@@ -262,7 +277,8 @@ class App:
     async def aclose(self) -> None:
         """Close the journal, let queued listeners finish and drop the connections."""
         self._close_journal()
-        self.undo.close()
+        if self._undo is not None:
+            self._undo.close()
         await self.bus.aclose()
         await asyncio.to_thread(shutil.rmtree, self.temp, ignore_errors=True)
         if self.client is not None:
@@ -302,15 +318,6 @@ def build(
         passes=gate.passes,
     )
     redactor = Redactor([*secrets_of(config, environ)])
-    undo = Undo(
-        folders.state / "undo",
-        gate.files,
-        session=session,
-        skip=folders.own,
-        pending=folders.state / "pending",
-        notify=lambda text: bus.emit(events.Notice("info", text)),
-    )
-    gate.files.on_change = undo.record
     instructions, skills = _memory(config, folders, gate.files.workspace)
     fit = Fit(complete, Meter())
     agent = Agent(
@@ -324,7 +331,8 @@ def build(
         limits=Limits(config.max_turns, config.max_cost, config.timeout),
         about={"cwd": str(gate.files.workspace), "model": config.model, "version": __version__},
     )
-    app = App(config, folders, agent, gate, session, client, temp, redactor, fit, instructions, skills, undo)
+    app = App(config, folders, agent, gate, session, client, temp, redactor, fit, instructions, skills)
+    gate.files.on_change = lambda change: app.undo.record(change)
     fit.replace = lambda done: agent.compacted(done.messages, done.reply)
     app.use_window(None)
     bus.on(events.ToolExecutionStart, app._touched)

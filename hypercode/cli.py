@@ -18,13 +18,14 @@ from typing import Annotated, Any
 
 import typer
 
+from hypercode.cli_more import doctor, models, policy_replay
 from hypercode.cli_sessions import replay, sessions_app
 from hypercode.config import Config, Folders, example, setting_names
 from hypercode.errors import ConfigError
 
 __all__ = ["VALUE_OPTIONS", "application", "arrange", "main"]
 
-COMMANDS = ("run", "sessions", "replay", "config", "policy")
+COMMANDS = ("run", "sessions", "replay", "models", "config", "policy", "doctor")
 VALUE_OPTIONS = frozenset(
     [
         "-m",
@@ -61,6 +62,9 @@ application.add_typer(config_app, name="config")
 application.add_typer(policy_app, name="policy")
 application.add_typer(sessions_app, name="sessions")
 application.command()(replay)
+application.command()(models)
+application.command()(doctor)
+policy_app.command("replay")(policy_replay)
 
 Profile = Annotated[str | None, typer.Option(help="A named set of settings from the configuration file.")]
 ModeOption = Annotated[str | None, typer.Option(help="How much runs unasked: ask, edits, plan or auto.")]
@@ -147,7 +151,9 @@ def _session(
         raise ConfigError("-c goes on with the last conversation and -r with another one; give one of them", key="-r")
     flags |= {"add_dirs": add_dir, "sandbox": False if no_sandbox else None, "plain": plain or None}
     which = "" if latest else resume.removeprefix("=") if resume is not None else None
-    return Session(settings(os.environ, profile, cwd, **flags), cwd or Path.cwd(), debug, which, not latest and which == "")
+    return Session(
+        settings(os.environ, profile, cwd, **flags), cwd or Path.cwd(), debug, which, not latest and which == ""
+    )
 
 
 def main(argv: list[str]) -> int:

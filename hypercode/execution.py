@@ -24,7 +24,7 @@ MAX_CALLS = 32
 """How many calls of one reply are run."""
 
 _ROUND_AND_ROUND = (
-    "this call has given the same result {times} times in this task, so it was not tried again ({why}). Do not send it "
+    "this call has given the same result {times} times in this task, so it was not tried again: {why}. Do not send it "
     "again. Do something else: other arguments, another tool, another approach, or say what keeps you from going on."
 )
 
@@ -164,12 +164,13 @@ class Execution:
         """Attempt a call, unless it goes round in circles and nobody wants it again; note what comes of it."""
         key, effect = call_key(call.name, arguments), self.tools.effect(call.name)
         if times := self.guard.stuck(key):
-            refusal: Refusal | None = Refusal("loop", "nobody can be asked")
+            refusal: Refusal | None = Refusal("loop", "")
             if isinstance(self.approve, AsksAgain):
                 refusal = await self.approve.again(call.name, effect or "read", arguments, times)
             if refusal is not None:
                 self.refused += not refusal.by_person
-                raise ToolError("loop", _ROUND_AND_ROUND.format(times=times, why=refusal.text))
+                why = refusal.text if refusal.by_person else "that needs a person's yes, and there is nobody to ask"
+                raise ToolError("loop", _ROUND_AND_ROUND.format(times=times, why=why))
             self.guard.let_through(key)
         try:
             output = await self._attempt(call, arguments, printed)

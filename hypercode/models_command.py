@@ -42,7 +42,9 @@ def show(config: Config, words: str, *, environ: Mapping[str, str], refresh: boo
     elif models:
         out.write("".join(f"{clean(line, 'filename')}\n" for line in catalog.table(models)))
     else:
-        _say(f"No model of {found.base_url} matches {words!r}." if found.models else f"{found.base_url} lists no model.")
+        _say(
+            f"No model of {found.base_url} matches {words!r}." if found.models else f"{found.base_url} lists no model."
+        )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`hypercode policy`: what would be allowed, and why.  Runs nothing, opens nothing, asks nobody."""
+"""`hypercode policy`: what would be allowed, and why.  Runs nothing, changes nothing, asks nobody."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 import typing
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hypercode.config import Config, Folders
-from hypercode.errors import ConfigError
+from hypercode.errors import ConfigError, ToolError
 from hypercode.memory import sessions
 from hypercode.memory.history import load
 from hypercode.parts import configuration, gate_for
@@ -92,8 +92,7 @@ def replay(name: str, *, cwd: Path, environ: Mapping[str, str], as_json: bool, *
     config = configuration(environ, folder, **flags)
     gate = gate_for(config, cwd=folder, environ=environ)
     tools = Toolbox.discover()
-    effects = {name: str(tools.effect(name)) for name in tools.names} | {"skill": "read"}
-    calls = [rehearse(gate, effects, record) for record in loaded.records if record["type"] == "intent"]
+    calls = [rehearse(gate, tools, record) for record in loaded.records if record["type"] == "intent"]
     for notice in [*notices, *config.notices]:
         print(f"warning: {clean(notice)}", file=sys.stderr)  # noqa: T201
     out = Output(sys.stdout, lambda: None)
@@ -104,38 +103,48 @@ def replay(name: str, *, cwd: Path, environ: Mapping[str, str], as_json: bool, *
         out.write("".join(f"{line}\n" for line in _table(calls, gate.mode)))
 
 
-def rehearse(gate: Gate, effects: Mapping[str, str], intent: Mapping[str, Any]) -> Rehearsed:
-    """Judge one recorded call; `effects` says what each tool may do.  Never raises."""
-    call_id, tool, arguments = (intent.get(key) for key in ("call_id", "name", "arguments"))
-    ident, name = str(call_id), str(tool)
-    if name not in effects:
-        return Rehearsed(ident, name, "", None, "there is no such tool")
-    effect = effects[name]
-    target = arguments.get("command" if effect == "shell" else "path", ".") if isinstance(arguments, dict) else None
-    if not isinstance(arguments, dict) or not isinstance(target, str) or (effect == "shell" and "command" not in arguments):
-        return Rehearsed(ident, name, "", None, "its arguments are none that the tool takes")
+def rehearse(gate: Gate, tools: Toolbox, intent: Mapping[str, Any]) -> Rehearsed:
+    """Judge one recorded call as the gate would, with nobody to ask.  Never raises."""
+    ident, tool, arguments = str(intent.get("call_id")), str(intent.get("name")), intent.get("arguments")
+    effect = "read" if tool == "skill" else tools.effect(tool)
+    subject = _subject(arguments)
+    if effect is None:
+        return Rehearsed(ident, tool, subject, None, "there is no such tool")
+    unusable = Rehearsed(ident, tool, subject, None, "its arguments are none that the tool takes")
+    if not isinstance(arguments, dict):
+        return unusable
+    try:
+        values = arguments if tool == "skill" else tools.find(tool).validate(arguments)
+    except ToolError:
+        return unusable
     if effect == "shell":
-        verdict = gate.classify(target)
+        verdict = gate.classify(str(values.get("command", "")))
         rule = "; ".join(dict.fromkeys(p.rule for p in verdict.parts if p.decision is verdict.decision))
-        return _rehearsed(gate.mode, ident, name, effect, target, verdict.decision, rule, verdict.grant)
-    question = path_question(name, effect, arguments)
+        return _rehearsed(gate.mode, Rehearsed(ident, tool, subject, verdict.decision, rule, verdict.grant), effect)
+    question = path_question(tool, effect, values)
     if question is None:
-        return Rehearsed(ident, name, json.dumps(arguments), Decision.AUTO, "it names no path")
+        return Rehearsed(ident, tool, subject, Decision.AUTO, "it names no path")
     found = gate.files.decide(*question)
-    return _rehearsed(gate.mode, ident, name, effect, question[1], found.decision, found.rule, None)
+    return _rehearsed(gate.mode, Rehearsed(ident, tool, question[1], found.decision, found.rule), effect)
 
 
-def _rehearsed(
-    mode: Mode, ident: str, tool: str, effect: str, subject: str, verdict: Decision, rule: str, grant: str | None
-) -> Rehearsed:
-    decision = decide(mode, effect, verdict)
+def _subject(arguments: Any) -> str:
+    """What a call is about: its command or path, else all its arguments."""
+    known = [arguments[key] for key in ("command", "path") if key in arguments] if isinstance(arguments, dict) else []
+    return known[0] if known and isinstance(known[0], str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _rehearsed(mode: Mode, call: Rehearsed, effect: str) -> Rehearsed:
+    """What the mode makes of a judged call, and what would let it pass."""
+    verdict = call.decision or Decision.DENY
+    decision, rule = decide(mode, effect, verdict), call.rule
     if decision is Decision.AUTO:
-        return Rehearsed(ident, tool, subject, decision, rule)
+        return replace(call, decision=decision, grant=None)
     if verdict is Decision.AUTO:
-        rule = "nothing is changed in plan mode" if mode is Mode.PLAN else "each edit is asked for in this mode"
+        rule = "nothing is changed in plan mode" if mode is Mode.PLAN else f"each edit is asked for in mode {mode}"
     wider = (m for m in (Mode.ASK, Mode.EDITS, Mode.AUTO) if decide(m, effect, verdict) is Decision.AUTO)
-    flag = f"--allow {shlex.quote(grant)}" if grant else next((f"--mode {m}" for m in wider), None)
-    return Rehearsed(ident, tool, subject, decision, rule, grant, flag)
+    flag = f"--allow {shlex.quote(call.grant)}" if call.grant else next((f"--mode {m}" for m in wider), None)
+    return replace(call, decision=decision, rule=rule, flag=flag)
 
 
 def _table(calls: list[Rehearsed], mode: Mode) -> list[str]:

@@ -54,6 +54,11 @@ class Assembler:
         self.lost = 0
 
     @property
+    def shown(self) -> bool:
+        """Whether anything of the reply was announced."""
+        return self._reply.shown
+
+    @property
     def finished(self) -> bool:
         """Whether the turn came to a known end."""
         return self.done or self._reply.finish_reason is not None

@@ -189,7 +189,7 @@ class Client:
                 response = await _open(sdk, body)
                 async for data in response.aiter_bytes():
                     self.last_sign_of_life = time.monotonic()
-                    stream.feed(data)
+                    await stream.take(data)
                 stream.close(response.headers.get("content-type", ""))
             complete = True
         except TimeoutError:

@@ -7,13 +7,15 @@ for one request, the second time without asking a model.  What will go is announ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypercode.errors import ContextOverflow
 from hypercode.events import Event, Notice
-from hypercode.memory.compaction import Compacted, Complete, Level, Plan, compact, plan_compaction
 from hypercode.memory.context import Meter
 from hypercode.messages import Message, Reply
+
+if TYPE_CHECKING:
+    from hypercode.memory.compaction import Compacted, Complete, Level, Plan
 
 __all__ = ["THRESHOLD", "Fit"]
 
@@ -80,6 +82,8 @@ class Fit:
 
     def plan(self, messages: Sequence[Message], prompt: str, tools: Sequence[dict[str, Any]]) -> Plan:
         """What `compact` would do; its text is for the person."""
+        from hypercode.memory.compaction import plan_compaction
+
         window, reserve = self._space([{"role": "system", "content": prompt}], tools)
         return plan_compaction(messages, window, reserve=reserve, level="summary", count=self.meter.count)
 
@@ -87,6 +91,8 @@ class Fit:
         self, messages: Sequence[Message], prompt: str, tools: Sequence[dict[str, Any]], emit: Emit, *, focus: str = ""
     ) -> Compacted:
         """Make the conversation shorter because the person asks; hands it to `replace` where that was possible."""
+        from hypercode.memory.compaction import compact
+
         head: list[Message] = [{"role": "system", "content": prompt}]
         window, reserve = self._space(head, tools)
         done = await compact(
@@ -126,6 +132,8 @@ class Fit:
         """
         window, reserve = self._space(head, tools)
         window = window if sure else None
+        from hypercode.memory.compaction import compact, plan_compaction  # few sessions come to that
+
         plan = plan_compaction(history, window, reserve=reserve, level=level, count=self.meter.count)
         if plan.empty and level != "drop":
             return None

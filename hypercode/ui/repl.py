@@ -178,6 +178,8 @@ class Chat:
         await warm_up.for_reply(self.app, markdown=not self.plain)
         await model_commands.learn_window(self)
         await asyncio.to_thread(self.app.undo.warm_up)
+        for note in self.app.undo.take_notes():
+            self.bus.emit(events.Notice("info", note))
 
     async def _spare(self, first: asyncio.Future[None]) -> None:
         """Let a message that waits to be sent go first."""

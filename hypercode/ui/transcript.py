@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Transcript"]
 
-FRAME_GAP = 0.04
+FRAME_GAP = 0.05
 LONGEST_GAP = 0.75
 REASONING_ROWS = 3
 OUTPUT_ROWS = 5
