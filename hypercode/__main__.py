@@ -13,19 +13,42 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; the version is answered before anything heavy is imported."""
-    if sys.argv[1:] in (["--version"], ["-V"]):
+    words = sys.argv[1:]
+    if words in (["--version"], ["-V"]):
         sys.stdout.write(f"hypercode {__version__}\n")
         return
     gc.set_threshold(100_000, 50, 50)  # a tenth of the time of the imports would go into looking for garbage in them
-    from hypercode.cli import main as command_line
+    from hypercode.guard import guarded
 
-    code = command_line(sys.argv[1:])
+    code = guarded(lambda: _chat(words) if _is_chat(words) else _command_line(words))
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
             pass
     os._exit(code)  # everything is closed by now; taking half a thousand modules apart would take another 50 ms
+
+
+def _is_chat(words: list[str]) -> bool:
+    """Whether this is the plainest start, a chat without any option: Typer need not be loaded to read that."""
+    message = len(words) == 1 and " " in words[0].strip() and not words[0].startswith("-")
+    return (not words or message) and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _chat(words: list[str]) -> int:
+    from pathlib import Path
+
+    from hypercode.parts import configuration
+    from hypercode.ui import repl
+
+    cwd = Path.cwd()
+    return repl.run(configuration(os.environ, cwd), " ".join(words), cwd=cwd)
+
+
+def _command_line(words: list[str]) -> int:
+    from hypercode.cli import main as command_line
+
+    return command_line(words)
 
 
 if __name__ == "__main__":

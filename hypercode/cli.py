@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -157,21 +156,11 @@ def _session(
 
 
 def main(argv: list[str]) -> int:
-    """Run the command line and return the exit code."""
+    """Run the command line and return the exit code.  Raises ConfigError for wrong use."""
     try:
         application(args=arrange(argv), prog_name="hypercode", standalone_mode=True)
-    except ConfigError as error:
-        print(f"hypercode: {error}", file=sys.stderr)  # noqa: T201
-        return 2
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
-    except Exception:
-        from hypercode.logfile import open_log
-
-        with open_log(os.environ, debug=False) as path:
-            logging.getLogger("hypercode").exception("the command line failed")
-        print(f"hypercode: a fault of hypercode itself; the details are in {path}", file=sys.stderr)  # noqa: T201
-        return 1
     return 0
 
 

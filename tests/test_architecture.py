@@ -25,6 +25,7 @@ LAYERS = [
     {"doctor"},
     {"cli_sessions", "cli_more"},
     {"cli"},
+    {"guard"},
     {"__main__"},
 ]
 FRIENDS = {("logfile", "config"), ("ui", "app"), ("ui.repl", "logfile")}

@@ -65,12 +65,14 @@ def mock_server(tmp_path):
 
 def environment(base_url, home):
     """A clean environment in which both hypercode and the baselines find the mock server."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HYPERCODE_", "OPENAI_", "OPENROUTER_"))}
+    unset = ("HYPERCODE_", "OPENAI_", "OPENROUTER_", "PYTHONDONTWRITEBYTECODE")  # an installed program has its byte code
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(unset)}
     return kept | {
         "HOME": str(home),
         "HYPERCODE_HOME": str(home / "hypercode"),
         "HYPERCODE_BASE_URL": base_url,
         "HYPERCODE_API_KEY": "sk-none",
+        "HYPERCODE_MODEL": "mock-1",
         "OPENAI_BASE_URL": base_url,
         "OPENAI_API_KEY": "sk-none",
     }

@@ -52,7 +52,7 @@ def bench(tmp_path):
 
 
 def hypercode(*arguments):
-    return [HYPERCODE, "-m", "mock-1", *arguments]
+    return [HYPERCODE, *arguments]
 
 
 def blocks(*task):
