@@ -65,7 +65,12 @@ def mock_server(tmp_path):
 
 def environment(base_url, home):
     """A clean environment in which both hypercode and the baselines find the mock server."""
-    unset = ("HYPERCODE_", "OPENAI_", "OPENROUTER_", "PYTHONDONTWRITEBYTECODE")  # an installed program has its byte code
+    unset = (
+        "HYPERCODE_",
+        "OPENAI_",
+        "OPENROUTER_",
+        "PYTHONDONTWRITEBYTECODE",
+    )  # an installed program has its byte code
     kept = {k: v for k, v in os.environ.items() if not k.startswith(unset)}
     return kept | {
         "HOME": str(home),
