@@ -1,4 +1,4 @@
-"""Speed of `hypercode run`, each figure against a baseline in the same run.  `pytest -m bench -s` prints the table."""
+"""Speed of `hypercode run`, each figure against a baseline in the same run.  `pytest -m bench -n 0 -s` prints the table."""
 
 import asyncio
 import subprocess
