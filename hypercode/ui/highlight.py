@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Highlighter", "Run", "find_lexer"]
 
 Run = tuple[str, str]
-"""A piece of text and its SGR parameters ("1;35", "" for none)."""
+"""A piece of text and its style, as Rich writes it ("bold magenta", "" for none)."""
 
 MAX_LINE = 2_000
 """Longer lines (minified code, data) are shown without colours: characters."""
@@ -33,36 +33,42 @@ _ALIASES = {"jsx": "javascript", "tsx": "typescript", "jsonc": "json", "dotenv":
 # Standard colours only, none of them unreadable on a light or on a dark background (no white, black, yellow). All kinds
 # of strings look alike: lexers tell a docstring from a string only when its end is known.
 _COLOURS = {
-    "Keyword": "35",
-    "Keyword.Constant": "36",
-    "Keyword.Type": "36",
-    "Name.Builtin": "36",
-    "Name.Builtin.Pseudo": "35",
-    "Name.Class": "94",
-    "Name.Function": "94",
-    "Name.Decorator": "35",
-    "Name.Exception": "36",
-    "Name.Namespace": "94",
-    "Name.Tag": "94",
-    "Name.Attribute": "36",
-    "Name.Variable": "36",
-    "Operator.Word": "35",
-    "Literal.String": "32",
-    "Literal.Number": "36",
-    "Comment": "2",
-    "Comment.Preproc": "35",
-    "Comment.PreprocFile": "32",
-    "Generic.Deleted": "31",
-    "Generic.Inserted": "32",
-    "Generic.Subheading": "36",
-    "Generic.Heading": "1",
-    "Generic.Prompt": "2",
-    "Generic.Emph": "3",
-    "Generic.Strong": "1",
-    "Generic.Traceback": "31",
-    "Generic.Error": "31",
+    "Keyword": "magenta",
+    "Keyword.Constant": "cyan",
+    "Keyword.Type": "cyan",
+    "Name.Builtin": "cyan",
+    "Name.Builtin.Pseudo": "magenta",
+    "Name.Class": "bright_blue",
+    "Name.Function": "bright_blue",
+    "Name.Decorator": "magenta",
+    "Name.Exception": "cyan",
+    "Name.Namespace": "bright_blue",
+    "Name.Tag": "bright_blue",
+    "Name.Attribute": "cyan",
+    "Name.Variable": "cyan",
+    "Operator.Word": "magenta",
+    "Literal.String": "green",
+    "Literal.Number": "cyan",
+    "Comment": "dim",
+    "Comment.Preproc": "magenta",
+    "Comment.PreprocFile": "green",
+    "Generic.Deleted": "red",
+    "Generic.Inserted": "green",
+    "Generic.Subheading": "cyan",
+    "Generic.Heading": "bold",
+    "Generic.Prompt": "dim",
+    "Generic.Emph": "italic",
+    "Generic.Strong": "bold",
+    "Generic.Traceback": "red",
+    "Generic.Error": "red",
 }
-_MONOCHROME = {"Keyword": "1", "Comment": "3", "Generic.Heading": "1", "Generic.Emph": "3", "Generic.Strong": "1"}
+_MONOCHROME = {
+    "Keyword": "bold",
+    "Comment": "italic",
+    "Generic.Heading": "bold",
+    "Generic.Emph": "italic",
+    "Generic.Strong": "bold",
+}
 
 _BRACKETS = (("/*", "*/"), ("{-", "-}"), ("--[[", "]]"), ("<!--", "-->"), ("<#", "#>"), ("#=", "=#"))
 _EMBEDDED = re.compile(r"<(script|style)\b[^<>]*>\s*$", re.IGNORECASE)
@@ -72,16 +78,16 @@ _HEREDOC = re.compile(r"<<<?[-~]?\s*['\"]?\\?([A-Za-z_]\w*)['\"]?")
 
 @cache
 def _palette(colour: bool) -> dict[Any, str]:
-    """Token type -> SGR, filled as types are seen."""
+    """Token type -> style, filled as types are seen."""
     from pygments.token import string_to_tokentype
 
-    return {string_to_tokentype(name): sgr for name, sgr in (_COLOURS if colour else _MONOCHROME).items()}
+    return {string_to_tokentype(name): style for name, style in (_COLOURS if colour else _MONOCHROME).items()}
 
 
-def _sgr(palette: dict[Any, str], kind: Any) -> str:
+def _style_of(palette: dict[Any, str], kind: Any) -> str:
     known = palette.get(kind)
     if known is None:
-        known = palette[kind] = _sgr(palette, kind.parent) if kind.parent is not None else ""
+        known = palette[kind] = _style_of(palette, kind.parent) if kind.parent is not None else ""
     return known
 
 
@@ -190,7 +196,7 @@ class Highlighter:
                 return runs, _State(embedded=(state.embedded[0], inner))
             state = _State()
         if state.closer and state.closer.strip() not in text:
-            return [(text, _sgr(self._palette, state.kind))], state
+            return [(text, _style_of(self._palette, state.kind))], state
         opener = state.opener
         if state.stack[-1] == "heredoc-double" and text.startswith('"@'):
             opener = "\n"  # PowerShell's rule wants the newline before it
@@ -219,11 +225,11 @@ class Highlighter:
             if not value:
                 continue
             size += len(value)
-            sgr = _sgr(self._palette, kind)
-            if runs and (runs[-1][1] == sgr or value.isspace()):
+            style = _style_of(self._palette, kind)
+            if runs and (runs[-1][1] == style or value.isspace()):
                 runs[-1] = (runs[-1][0] + value, runs[-1][1])
             else:
-                runs.append((value, sgr))
+                runs.append((value, style))
         if "".join(value for value, _ in runs) != text:  # a lexer that drops or changes characters
             return [(text, "")]
         return runs

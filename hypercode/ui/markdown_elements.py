@@ -172,8 +172,8 @@ class Renderer:
         line = (node.token.map[0] if node.token.map else 0) - self.offset - 1
         return line >= 0 and not self.source[line].strip("> \t")
 
-    def _text(self, node: Node, place: Place, sgr: str) -> list[str]:
-        return self.inline.rows(node.content, self.references, place.width, sgr, words=place.quoted)
+    def _text(self, node: Node, place: Place, style: str) -> list[str]:
+        return self.inline.rows(node.content, self.references, place.width, style, words=place.quoted)
 
     def _code(self, token: Token, place: Place, limit: int | None) -> Lines:
         lines = code_lines(token.content)

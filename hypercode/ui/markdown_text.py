@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, chop_cells
+from rich.color import ColorSystem
+from rich.style import Style
 
 from hypercode.ui.clean import clean
 from hypercode.ui.highlight import Run
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_NESTING", "Inline", "fold", "paint", "parser", "restyle", "styles", "text_width", "wrap"]
 
 MAX_NESTING = 90
+_SIXTEEN = ColorSystem.STANDARD  # the terminal's own colours, whatever else it could show
 """Block levels the parser may open (a list takes two). Deeper text would be dropped by it without a word."""
 
 # Every one of them is one cell wide for Rich, whatever stands beside it.
@@ -55,11 +58,29 @@ def parser() -> MarkdownIt:
 
 @cache
 def styles(colour: bool) -> Mapping[str, str]:
-    """SGR parameters by element; without colours only weight, slant and underline."""
-    both = {"strong": "1", "em": "3", "s": "9", "link": "4", "h1": "1;4", "h2": "1", "h3": "1", "h4": "1;3", "th": "1"}
+    """Rich styles by element; without colours only weight, slant and underline."""
+    both = {
+        "strong": "bold",
+        "em": "italic",
+        "s": "strike",
+        "link": "underline",
+        "h1": "bold underline",
+        "h2": "bold",
+        "h3": "bold",
+        "h4": "bold italic",
+        "th": "bold",
+    }
     if not colour:
-        return both | {"code": "1", "url": "", "bullet": "", "rule": "", "bar": ""}
-    return both | {"code": "36", "url": "2", "bullet": "36", "rule": "2", "bar": "2", "h1": "1;4;35", "h2": "1;35"}
+        return both | {"code": "bold", "url": "", "bullet": "", "rule": "", "bar": ""}
+    return both | {
+        "code": "cyan",
+        "url": "dim",
+        "bullet": "cyan",
+        "rule": "dim",
+        "bar": "dim",
+        "h1": "bold underline magenta",
+        "h2": "bold magenta",
+    }
 
 
 def text_width(text: str) -> int:
@@ -67,21 +88,26 @@ def text_width(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-def restyle(runs: Iterable[Run], sgr: str) -> list[Run]:
-    """The runs with `sgr` under their own style."""
-    return [(text, f"{sgr};{own}" if own and sgr else own or sgr) for text, own in runs]
+def restyle(runs: Iterable[Run], style: str) -> list[Run]:
+    """The runs with `style` under their own."""
+    return [(text, f"{style} {own}" if own and style else own or style) for text, own in runs]
 
 
 def paint(runs: Iterable[Run]) -> str:
     """One row as a string; SGR is the only kind of escape sequence in it and is reset at its end."""
-    return "".join([f"\x1b[{sgr}m{text}\x1b[0m" if sgr else text for text, sgr in runs])
+    return "".join([_drawn(style).render(text, color_system=_SIXTEEN) if style else text for text, style in runs])
+
+
+@lru_cache(maxsize=256)
+def _drawn(style: str) -> Style:
+    return Style.parse(style)
 
 
 def fold(runs: Sequence[Run], width: int) -> list[list[Run]]:
     """Cut at the right margin as a terminal does, losing nothing; tabs become spaces."""
     text = "".join([piece for piece, _ in runs])
     if "\t" in text:
-        runs = [(piece.replace("\t", "    "), sgr) for piece, sgr in runs]
+        runs = [(piece.replace("\t", "    "), style) for piece, style in runs]
         text = text.replace("\t", "    ")
     if text_width(text) <= width:
         return [list(runs)]
@@ -176,10 +202,10 @@ def _cut(runs: Sequence[Run], spans: Iterable[tuple[int, int]]) -> list[list[Run
     for start, end in spans:
         row: list[Run] = []
         while index < len(runs):
-            text, sgr = runs[index]
+            text, style = runs[index]
             piece = text[max(0, start - begin) : end - begin]
             if piece:
-                row.append((piece, sgr))
+                row.append((piece, style))
             if begin + len(text) > end:
                 break
             begin += len(text)
@@ -220,13 +246,13 @@ class Inline:
         md.inline.parse(content, md, {"references": references}, tokens)
         return self._flatten(tokens)
 
-    def rows(self, content: str, references: Mapping[str, Any], width: int, sgr: str, *, words: bool) -> list[str]:
+    def rows(self, content: str, references: Mapping[str, Any], width: int, style: str, *, words: bool) -> list[str]:
         """The same, wrapped and painted."""
-        key = (content, width, sgr, words) if len(content) < _SHORT and not (references and "[" in content) else None
+        key = (content, width, style, words) if len(content) < _SHORT and not (references and "[" in content) else None
         if key is not None and (known := self._painted.get(key)) is not None:
             return known
         runs = self.runs(content, references)
-        rows = [paint(row) for row in wrap(restyle(runs, sgr) if sgr else runs, width, words=words)]
+        rows = [paint(row) for row in wrap(restyle(runs, style) if style else runs, width, words=words)]
         if key is not None:
             if len(self._painted) >= self._KEEP:
                 self._painted.clear()
@@ -237,34 +263,34 @@ class Inline:
         runs: list[Run] = []
         open_styles: list[str] = []
         links: list[tuple[str, int]] = []
-        sgr = ""
+        style = ""
         for token in tokens:
             kind = token.type
             if kind in ("text", "text_special"):
                 if token.content:
-                    runs.append((_harmless(token.content), sgr))
+                    runs.append((_harmless(token.content), style))
             elif kind == "code_inline":
-                runs += restyle([(_harmless(token.content), self._styles["code"])], sgr)
+                runs += restyle([(_harmless(token.content), self._styles["code"])], style)
             elif kind == "softbreak":
-                runs.append((" ", sgr))
+                runs.append((" ", style))
             elif kind == "hardbreak":
-                runs.append(("\n", sgr))
+                runs.append(("\n", style))
             elif kind == "image":
-                runs += restyle([*self._flatten(token.children or ()), *self._target(token.attrGet("src"), "")], sgr)
+                runs += restyle([*self._flatten(token.children or ()), *self._target(token.attrGet("src"), "")], style)
             elif kind in ("strong_open", "em_open", "s_open", "link_open"):
                 open_styles.append(self._styles[kind.removesuffix("_open")])
                 if kind == "link_open":
                     links.append((str(token.attrGet("href") or ""), len(runs)))
-                sgr = ";".join(open_styles)
+                style = " ".join(open_styles)
             elif kind in ("strong_close", "em_close", "s_close", "link_close"):
                 open_styles.pop()
-                sgr = ";".join(open_styles)
+                style = " ".join(open_styles)
                 if kind == "link_close":
                     href, first = links.pop()
                     label = "".join(text for text, _ in runs[first:])
-                    runs += restyle(self._target(href, label), sgr)
+                    runs += restyle(self._target(href, label), style)
             elif token.content:
-                runs.append((_harmless(token.content), sgr))
+                runs.append((_harmless(token.content), style))
         return runs
 
     def _target(self, href: object, label: str) -> list[Run]:

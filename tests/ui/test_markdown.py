@@ -17,6 +17,7 @@ from hypercode.ui import markdown, markdown_elements
 from hypercode.ui.clean import clean
 from hypercode.ui.highlight import Highlighter
 from hypercode.ui.markdown import Frame, MarkdownStream, render, warm_up
+from hypercode.ui.markdown_text import paint
 
 WIDTHS = (80, 38, 20, 10)
 TABLE = "| a | b |\n|---|---|\n" + "".join(f"| row {k} | `code` and *text* {k * k} |\n" for k in range(800)) + "\n"
@@ -466,4 +467,4 @@ def test_code_of_a_stream_is_coloured_as_the_highlighter_says():
     code = ["def f(x):", '    """Doc', "    more", '    """', "    return x  # done"]
     rows = stream("```python\n" + "\n".join(code) + "\n```\n", 80)
     one = Highlighter("python", colour=True)
-    assert rows == ["".join(f"\x1b[{s}m{t}\x1b[0m" if s else t for t, s in one.line(line)).rstrip() for line in code]
+    assert rows == [paint(one.line(line)).rstrip() for line in code]
