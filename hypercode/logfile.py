@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,14 +18,16 @@ log = logging.getLogger("hypercode")
 
 
 @contextmanager
-def open_log(environ: Mapping[str, str], *, debug: bool) -> Iterator[Path]:
+def open_log(
+    environ: Mapping[str, str], *, debug: bool, redact: Callable[[str], str] = lambda text: text
+) -> Iterator[Path]:
     """Send hypercode's log to a file of this process, 0600, and yield its path.
 
-    Where the state folder cannot be written the log goes nowhere; that must not stop the work.
+    `redact` takes secrets out of each line, tracebacks included.  Where the state folder cannot be written the log goes nowhere; that must not stop the work.
     """
     path = Folders.of(environ).state / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     handler = _LazyFile(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_Redacted(redact))
     log.addHandler(handler)
     log.propagate = False
     log.setLevel(logging.DEBUG if debug else logging.WARNING)
@@ -39,6 +41,17 @@ def open_log(environ: Mapping[str, str], *, debug: bool) -> Iterator[Path]:
 def log_events(bus: Bus) -> None:
     """Write every event to the log, for `--debug`."""
     bus.on(None, lambda event: log.debug("%s", event))
+
+
+class _Redacted(logging.Formatter):
+    """Lines without secrets."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redact(super().format(record))
 
 
 class _LazyFile(logging.FileHandler):

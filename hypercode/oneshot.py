@@ -16,6 +16,8 @@ from hypercode.config import Config
 from hypercode.errors import ConfigError
 from hypercode.events import Bus
 from hypercode.logfile import log_events, open_log
+from hypercode.parts import secrets_of
+from hypercode.safety.redact import Redactor
 from hypercode.ui import headless
 from hypercode.ui.terminal_ask import TerminalAsker, open_terminal
 
@@ -41,7 +43,8 @@ def run(
     for variable in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"):
         os.environ.pop(variable, None)
     bus = Bus()
-    with open_log(environ, debug=debug) as path:
+    redact = Redactor(secrets_of(config, environ)).text
+    with open_log(environ, debug=debug, redact=redact) as path:
         if debug:
             print(f"log: {path}", file=sys.stderr)  # noqa: T201
             log_events(bus)

@@ -21,7 +21,9 @@ from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.events import Bus
 from hypercode.logfile import log_events, open_log
+from hypercode.parts import secrets_of
 from hypercode.safety.approval import Answer, Mode, Question
+from hypercode.safety.redact import Redactor
 from hypercode.ui import commands, model_commands, render, session_commands, warm_up
 from hypercode.ui.clean import clean
 from hypercode.ui.hooks import Hooks
@@ -51,7 +53,8 @@ def run(
     environ = dict(os.environ)
     for variable in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"):
         os.environ.pop(variable, None)
-    with open_log(environ, debug=debug) as path:
+    redact = Redactor(secrets_of(config, environ)).text
+    with open_log(environ, debug=debug, redact=redact) as path:
         return asyncio.run(_chat(config, message, cwd, environ, path if debug else None, resume, pick))
 
 

@@ -1,5 +1,6 @@
 """The composition root."""
 
+import logging
 import os
 
 import pytest
@@ -8,8 +9,10 @@ from hypercode.app import build
 from hypercode.config import Config, setting_names
 from hypercode.errors import ConfigError
 from hypercode.llm.fake import ScriptedModel
+from hypercode.logfile import open_log
 from hypercode.parts import model_settings
 from hypercode.safety import sandbox
+from hypercode.safety.redact import Redactor
 from hypercode.safety.sandbox import Box
 
 
@@ -73,3 +76,19 @@ def test_model_settings():
     with pytest.raises(ConfigError, match="plain http"):
         model_settings(config(base_url="http://far.invalid/v1"), {"HYPERCODE_API_KEY": "k"})
     assert model_settings(config(base_url="http://127.0.0.1:1/v1"), {}).api_key is None
+
+
+def test_the_log_has_no_secret_not_even_in_a_traceback(tmp_path):
+    secret = "sk-or-v1-0123456789abcdef0123456789abcdef"
+    environ = {"HYPERCODE_HOME": str(tmp_path)}
+    log = logging.getLogger("hypercode")
+    with open_log(environ, debug=True, redact=Redactor([secret]).text) as path:
+        log.debug("headers: %s", {"Authorization": f"Bearer {secret}"})
+        try:
+            raise ValueError(f"refused {secret}")
+        except ValueError:
+            log.exception("failed")
+    text = path.read_text()
+    assert "refused" in text
+    assert secret not in text
+    assert path.stat().st_mode & 0o777 == 0o600
