@@ -130,16 +130,14 @@ Attack = tuple[str, str, Callable[[str], bool]]
 
 def _attacks(ground: Ground) -> list[Attack]:
     git, made = ground.work / ".git/config", ground.work / "made"
-    connect = (
-        f"import socket; print('tried'); socket.create_connection(('127.0.0.1', {ground.listener.getsockname()[1]}), 2)"
-    )
+    connect = f"echo tried; exec 3<>/dev/tcp/127.0.0.1/{ground.listener.getsockname()[1]}"  # bash's own way
     return [
         ("the folder can be written", f"echo x > {made}", lambda out: made.exists()),
         ("a write outside is refused", f"echo x > {ground.outside}", lambda out: not ground.outside.exists()),
         ("a secret is hidden", f"cat {ground.home}/.ssh/id_ed25519", lambda out: _CANARY not in out),
         (
             "the network is off",
-            f'{sys.executable} -I -S -c "{connect}"',
+            f"({connect})",
             lambda out: "tried" in out and not _called(ground.listener),
         ),
         (".git is read-only", f"echo x >> {git}", lambda out: git.read_text() == "[core]\n"),
