@@ -17,6 +17,9 @@ def main() -> None:
     if words in (["--version"], ["-V"]):
         sys.stdout.write(f"hypercode {__version__}\n")
         return
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started this
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
     gc.set_threshold(100_000, 50, 50)  # a tenth of the time of the imports would go into looking for garbage in them
     from hypercode.guard import guarded
 
@@ -36,12 +39,11 @@ def _is_chat(words: list[str]) -> bool:
 
 
 def _chat(words: list[str]) -> int:
-    from pathlib import Path
-
+    from hypercode.config import current_folder
     from hypercode.parts import configuration
     from hypercode.ui import repl
 
-    cwd = Path.cwd()
+    cwd = current_folder()
     return repl.run(configuration(os.environ, cwd), " ".join(words), cwd=cwd)
 
 

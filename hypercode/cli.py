@@ -19,7 +19,7 @@ import typer
 
 from hypercode.cli_more import doctor, models, policy_replay
 from hypercode.cli_sessions import replay, sessions_app
-from hypercode.config import Config, Folders, example, setting_names
+from hypercode.config import Config, Folders, current_folder, example, setting_names
 from hypercode.errors import ConfigError
 
 __all__ = ["VALUE_OPTIONS", "application", "arrange", "main"]
@@ -52,7 +52,9 @@ application = typer.Typer(
     no_args_is_help=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="A coding assistant in the terminal. Without a command: a chat in this folder.",
+    help="A coding assistant in the terminal. Without a command, or with a sentence: a chat in this folder."
+    " `hypercode chat --help` shows the options of a chat (-m MODEL, --base-url, --mode, -c, -r, --plain, …); they may also"
+    " stand before a command. --version says which one this is.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 config_app = typer.Typer(help="Effective settings and where each came from.", rich_markup_mode=None)
@@ -151,7 +153,7 @@ def _session(
     flags |= {"add_dirs": add_dir, "sandbox": False if no_sandbox else None, "plain": plain or None}
     which = "" if latest else resume.removeprefix("=") if resume is not None else None
     return Session(
-        settings(os.environ, profile, cwd, **flags), cwd or Path.cwd(), debug, which, not latest and which == ""
+        settings(os.environ, profile, cwd, **flags), cwd or current_folder(), debug, which, not latest and which == ""
     )
 
 
@@ -189,7 +191,7 @@ def arrange(argv: list[str]) -> list[str]:
     if position >= len(argv):
         return ["chat", *argv]
     word, rest = argv[position], argv[position + 1 :]
-    if word in COMMANDS:
+    if word in COMMANDS or word == "chat":
         return [word, *words_before, *rest]
     if " " in word.strip() or "\n" in word or not word.isascii():
         return ["chat", *words_before, word, *rest]
@@ -230,7 +232,7 @@ def settings(environ: Mapping[str, str], profile: str | None, cwd: Path | None =
     """The effective configuration for the flags of a command in a folder."""
     from hypercode.parts import configuration
 
-    return configuration(environ, cwd or Path.cwd(), profile, **flags)
+    return configuration(environ, cwd or current_folder(), profile, **flags)
 
 
 @application.command(hidden=True)
@@ -335,7 +337,7 @@ def policy_test(
 
     config = settings(os.environ, None, allow=allow, deny=deny, mode=mode)
     policy.show_command(
-        config, command, cwd=Path.cwd(), environ=os.environ, with_mode=mode is not None, as_json=as_json
+        config, command, cwd=current_folder(), environ=os.environ, with_mode=mode is not None, as_json=as_json
     )
 
 
@@ -348,4 +350,6 @@ def policy_path(
     """What the file guard says of a path."""
     from hypercode import policy
 
-    policy.show_path(settings(os.environ, None), operation, path, cwd=Path.cwd(), environ=os.environ, as_json=as_json)
+    policy.show_path(
+        settings(os.environ, None), operation, path, cwd=current_folder(), environ=os.environ, as_json=as_json
+    )

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from hypercode.config import current_folder
 from hypercode.errors import ConfigError
 
 __all__ = ["doctor", "models", "policy_replay"]
@@ -23,7 +24,7 @@ Rules = list[str] | None
 
 
 def _folder(cwd: Path | None) -> Path:
-    folder = cwd or Path.cwd()
+    folder = cwd or current_folder()
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder", key="--cwd")
     return folder.resolve()
@@ -61,7 +62,7 @@ def doctor(
 
     flags = {"base_url": base_url, "model": model, "mode": mode, "sandbox": False if no_sandbox else None}
     code = check.run(
-        cwd or Path.cwd(), environ=os.environ, profile=profile, flags=flags, stream=stream, as_json=as_json
+        cwd or current_folder(), environ=os.environ, profile=profile, flags=flags, stream=stream, as_json=as_json
     )
     raise typer.Exit(code)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hypercode.config import Folders, load
+from hypercode.config import Folders, current_folder, load
 from hypercode.errors import ConfigError
 
 __all__ = ["replay", "sessions_app"]
@@ -23,7 +23,7 @@ Name = Annotated[str, typer.Argument(help="Its id, the beginning or end of it, o
 
 def _folder(cwd: Path | None, context: typer.Context | None = None) -> Path:
     """The folder that is meant; an option before the command counts as well.  Raises ConfigError."""
-    folder = cwd or (context.obj if context is not None else None) or Path.cwd()
+    folder = cwd or (context.obj if context is not None else None) or current_folder()
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder", key="--cwd")
     return folder.resolve()

@@ -8,6 +8,7 @@ tighten, never loosen.  A key is only ever sent to the base URL it belongs to.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tomllib
 import types
@@ -20,7 +21,17 @@ from urllib.parse import urlsplit
 
 from hypercode.errors import ConfigError
 
-__all__ = ["OPENROUTER_URL", "Config", "Folders", "example", "is_loopback", "load", "pick_key", "setting_names"]
+__all__ = [
+    "OPENROUTER_URL",
+    "Config",
+    "Folders",
+    "current_folder",
+    "example",
+    "is_loopback",
+    "load",
+    "pick_key",
+    "setting_names",
+]
 
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
 _FILE_LIMIT = 1 << 20
@@ -182,6 +193,14 @@ def is_loopback(url: str) -> bool:
         return False
 
 
+def current_folder() -> Path:
+    """The folder hypercode was started in.  Raises ConfigError where it was deleted meanwhile."""
+    try:
+        return Path.cwd()
+    except OSError:
+        raise ConfigError("the current folder is gone; change to one that exists") from None
+
+
 def setting_names() -> list[str]:
     """The names of all settings, in the order of the example file."""
     return list(_FIELDS)
@@ -324,8 +343,12 @@ def _nearest(word: str, known: Mapping[str, Any]) -> str:
 
 
 def _check_url(config: Config) -> None:
-    parts = urlsplit(config.base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(config.base_url)
+        named = bool(parts.hostname) and not re.search(r"\s", config.base_url) and parts.port != 0
+    except ValueError:
+        named = False
+    if not named or parts.scheme not in ("http", "https"):
         raise ConfigError(f"{config.base_url!r} is not an http(s) URL", file=config.sources["base_url"], key="base_url")
 
 

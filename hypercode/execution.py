@@ -195,6 +195,7 @@ class Execution:
         if refusal is not None:
             self.refused += not refusal.by_person
             raise ToolError(refusal.kind, refusal.text)
+        context = replace(self.context, output=show)  # anew: only by the approval it may be known what box there is
         async with self.around(tool, values):
             output = await tool.call(context, values)
         if detail:

@@ -101,6 +101,9 @@ async def _run(
         with _Signals(app) as signals:
             result = await app.agent.run(task)
         code = app.finish(result, code=signals.code if result.outcome == "aborted" else None)
+        if out.failure:
+            sys.stderr.write(f"hypercode: {out.failure}\n")
+            return 1
         return 0 if out.closed else code
     finally:
         await app.aclose()

@@ -162,4 +162,4 @@ def _table(calls: list[Rehearsed], mode: Mode) -> list[str]:
 
 
 def _print(text: str) -> None:
-    print(text)  # noqa: T201
+    print(clean(text))  # noqa: T201

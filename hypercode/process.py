@@ -188,6 +188,12 @@ _SET = {
     "GIT_EDITOR": "true",
     "GIT_SEQUENCE_EDITOR": "true",
     "GIT_TERMINAL_PROMPT": "0",
+    # Nothing that a repository's own configuration, or one planted in a folder, would have git run.
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_0": "false",
+    "GIT_CONFIG_KEY_1": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_1": "explicit",
     "GIT_ASKPASS": "true",
     "SSH_ASKPASS": "true",
     "SSH_ASKPASS_REQUIRE": "force",

@@ -102,7 +102,8 @@ def _writable_git(policy: Policy) -> list[str]:
         modules = sorted((git / "modules").glob("**/hooks")) if (git / "modules").is_dir() else []
         places = [*(git / name for name in HOOK_PLACES), *(m.parent / n for m in modules for n in HOOK_PLACES)]
         words += [word for place in places if os.path.exists(place) for word in ("--ro-bind", str(place), str(place))]
-    pairs = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.hooksPath", "GIT_CONFIG_VALUE_0": "/dev/null"}
+    # The third: two stand in every command's environment.
+    pairs = {"GIT_CONFIG_COUNT": "3", "GIT_CONFIG_KEY_2": "core.hooksPath", "GIT_CONFIG_VALUE_2": "/dev/null"}
     return [*words, *(word for name, value in pairs.items() for word in ("--setenv", name, value))]
 
 

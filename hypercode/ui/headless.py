@@ -26,11 +26,16 @@ class ClosedPipe(HypercodeError):
 
 
 class Output:
-    """stdout as a listener sees it.  `gone` is called once when the reader went away; further text is dropped."""
+    """stdout as a listener sees it.
+
+    `gone` is called once when the reader went away, or when it cannot be written (`failure` says why then); further text
+    is dropped.
+    """
 
     def __init__(self, stream: TextIO, gone: Callable[[], None]) -> None:
         self.stream = stream
         self.closed = False
+        self.failure = ""
         self.at_line_start = True
         self._gone = gone
 
@@ -44,8 +49,10 @@ class Output:
         except UnicodeEncodeError:
             encoding = self.stream.encoding or "ascii"
             self.write(text.encode(encoding, "replace").decode(encoding))
-        except (BrokenPipeError, ValueError):
+        except (OSError, ValueError) as error:
             self.closed = True
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+                self.failure = f"the answer could not be written: {error.strerror}"
             self._silence()
             self._gone()
         self.at_line_start = text.endswith("\n")

@@ -34,6 +34,7 @@ _ABORTED = re.compile(r"\[[^\[\]]*\]$")
 _LEVELS = {"info": ("dim",), "warning": ("yellow",), "error": ("red",)}
 FOLDED_LINES = 5
 _WHOLE = 1_000_000
+_ENDING = re.compile(r"\[(?:exit code|ended by signal|could not be ended)[^\n]*\]\Z")
 
 
 def fit(text: str, width: int) -> str:
@@ -114,10 +115,12 @@ def result_lines(
         return [*last, f"  {style.red('✗')} {fit(reason[0] if reason else said[0], width - 4)}"]
     if shown.startswith("--- "):
         return [f"  {line}" for line in diff_lines(style, shown, width - 2)]
-    if not shown:
-        text = clean(output, "tool_output").strip("\n")
-        return [f"  {style.dim(_lines_said(len(text.split(chr(10))) if text else 0))}"]
-    return _last_lines(style, shown, width)
+    text = clean(output, "tool_output").strip("\n")
+    found = _ENDING.search(text)
+    ending = [f"  {style.yellow(found[0])}"] if found and found[0] not in shown else []
+    if shown:
+        return [*_last_lines(style, shown, width), *ending]
+    return ending or [f"  {style.dim(_lines_said(len(text.split(chr(10))) if text else 0))}"]
 
 
 def _last_lines(style: Style, shown: str, width: int) -> list[str]:

@@ -110,6 +110,8 @@ def test_exit_codes(stage, answers, arguments, code, words):
         (["run", "x", "--cwd", "/nowhere/at/all"], {}, "not a folder"),
         (["run", "x", "--profile", "p"], {}, "no profile 'p'"),
         (["run", "x", "--base-url", "ftp://x"], {}, "not an http(s) URL"),
+        (["run", "x", "--base-url", "http://[bad"], {}, "not an http(s) URL"),
+        (["run", "x", "--base-url", "http://a b/"], {}, "not an http(s) URL"),
         (["run", "x", "--allow", ""], {}, "allow"),
         (["runn"], {}, "hypercode run 'runn'"),
         (["run", "x"], {"HYPERCODE_BASE_URL": "https://far.invalid/v1", "HYPERCODE_API_KEY": ""}, "No API key"),
@@ -266,3 +268,46 @@ def test_policy(stage):
     assert (got["decision"], [p["decision"] for p in got["parts"]]) == ("ask", ["auto", "ask"])
     assert json.loads(s.run("policy", "path", "--json", "read", "/etc/shadow").stdout)["decision"] != "auto"
     assert os.listdir(s.workspace) == []
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+@pytest.mark.parametrize("mode", ["edits", "auto"])
+def test_the_first_command_of_a_run_is_in_the_box_already(stage, mode):
+    command = "touch ~/escaped; ls /proc | grep -c '^[0-9]'"
+    s = stage(answer(call("bash", {"command": command}, "c")), answer(text("ok")))
+    s.run("run", "go", "--mode", mode)
+    shown = s.requests()[1]["messages"][-1]["content"]
+    assert not (s.home / "escaped").exists(), shown
+    assert int(shown.split("\n")[-1]) < 10, shown
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_a_closed_descriptor_is_no_fault(stage, closed):
+    s = stage(answer(text("fine")))
+    shell = f"{HYPERCODE} run go {closed}"
+    done = subprocess.run(["bash", "-c", shell], cwd=s.workspace, env=s.environment(), capture_output=True, text=True)
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "fault of hypercode" not in done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("output", ["text", "jsonl", "json"])
+def test_an_answer_that_cannot_be_written_is_an_error(stage, output):
+    s = stage(answer(text("lost")))
+    shell = f"{HYPERCODE} run go --output {output} > /dev/full"
+    done = subprocess.run(["bash", "-c", shell], cwd=s.workspace, env=s.environment(), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "could not be written: No space left on device" in done.stderr
+
+
+def test_a_folder_that_is_gone_is_wrong_use(stage):
+    s = stage()
+    shell = f"mkdir gone && cd gone && rmdir ../gone && {HYPERCODE} run go"
+    done = subprocess.run(["bash", "-c", shell], cwd=s.workspace, env=s.environment(), capture_output=True, text=True)
+    assert (done.returncode, "the current folder is gone" in done.stderr) == (2, True), done.stderr
+
+
+def test_policy_shows_odd_characters_harmlessly(stage):
+    shown = stage().run("policy", "test", "--", "ls \x1b[2J").stdout
+    assert "\x1b" not in shown
