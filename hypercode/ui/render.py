@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypercode.safety.approval import Answer, Question
-from hypercode.ui.clean import clean
+from hypercode.ui.clean import clean, strip_sgr
 from hypercode.ui.hooks import Choice
 from hypercode.ui.style import Style
 
@@ -26,6 +26,7 @@ __all__ = [
     "question_lines",
     "result_lines",
     "user_lines",
+    "wrapped",
 ]
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -41,6 +42,32 @@ def fit(text: str, width: int) -> str:
     """The text cut to `width` characters, with an ellipsis where it was cut."""
     width = max(width, 1)
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line of our own wrapped between words, the further rows indented; a longer word is left to the terminal."""
+    if _cells(strip_sgr(line)) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip(" "))] + "  "
+    rows, used = [""], 0
+    for word in re.split(r"(?<=[^ ]) +", line):
+        size = _cells(strip_sgr(word))
+        if used and used + 1 + size > max(width, 1):
+            rows.append(indent + word)
+            used = len(indent) + size
+        else:
+            rows[-1] += f" {word}" if used else word
+            used += size + bool(used)
+    return rows
+
+
+def _cells(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def duration(seconds: float) -> str:

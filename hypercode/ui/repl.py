@@ -97,8 +97,7 @@ class Chat:
         self.transcript = Transcript(self.bus, self.screen, plain=self.plain)
         self._task: asyncio.Task[str] | None = None
         self._asides: set[asyncio.Task[None]] = set()
-        self._code = 0
-        self._leaving = False
+        self._code, self._leaving = 0, False
         self._interrupted_at = float("-inf")
         self._warm: asyncio.Future[None] | None = None
         self._boxing: asyncio.Future[None] | None = None
@@ -199,7 +198,8 @@ class Chat:
 
     def _farewell(self) -> None:
         self.app.finish(Result(), code=0)
-        totals = [f"{self.agent.turns} turns" if self.agent.turns != 1 else "1 turn", render.money(self.agent.cost)]
+        turns = "1 turn" if self.agent.turns == 1 else f"{self.agent.turns} turns"
+        totals = [turns, render.money(self.agent.cost), "hypercode -c goes on"]
         if self.agent.turns:
             unsaved = [] if getattr(self.agent.journal, "saved", True) else ["! This conversation was not saved."]
             self.screen.commit(["", *unsaved, self.transcript.style.dim(" · ".join(t for t in totals if t))])
@@ -246,9 +246,9 @@ class Chat:
         elif self._task is not None and not again:
             self._task.cancel()
             self._take_all_back()
-        elif again:
+        elif again and not self.screen.clear_draft():  # what waited is in the line now, and in the history once cleared
             self.leave()
-        elif not self.screen.clear_draft():
+        elif not again and not self.screen.clear_draft():
             self._hint = "Ctrl-C again leaves"
             self._status()
 

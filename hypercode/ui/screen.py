@@ -177,9 +177,9 @@ class Screen:
         self._region.invalidate()
 
     def clear_draft(self) -> bool:
-        """Empties the input line; returns whether there was anything."""
+        """Empties the input line, what was in it is in the history; returns whether there was anything."""
         had = bool(self.editing.buffer.text)
-        self.editing.buffer.reset()
+        self.editing.take()
         self._region.invalidate()
         return had
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypercode import events
 from hypercode.events import Bus
-from hypercode.messages import CUT_REASONS
+from hypercode.messages import is_cut, is_filtered
 from hypercode.ui import render
 from hypercode.ui.clean import Cleaner, clean
 from hypercode.ui.live import LiveCall, Surface
@@ -29,6 +29,7 @@ LONGEST_GAP = 0.75
 REASONING_ROWS = 3
 OUTPUT_ROWS = 5
 _KEPT_OUTPUT = 400_000
+_PROSE = frozenset({"word", "notice", "greeting"})
 
 
 class Transcript:
@@ -88,6 +89,8 @@ class Transcript:
 
     def say(self, lines: Sequence[str], *, kind: str = "word") -> None:
         """Draw finished lines of our own behind everything that happened so far."""
+        if kind in _PROSE:
+            lines = [part for line in lines for part in render.wrapped(line, self._surface.columns)]
         self._do("lines", (kind, list(lines)))
 
     def mark_aborted(self) -> None:
@@ -332,9 +335,8 @@ class Transcript:
             ending = [self.style.yellow("[aborted]")]
         elif end.error is not None:
             ending = render.error_lines(self.style, end.error, shown=end.ttft is not None)
-        elif end.finish_reason in CUT_REASONS:
-            filtered = end.finish_reason in ("content_filter", "sensitive")
-            why = "the provider's content filter" if filtered else "its length limit"
+        elif is_cut(end.finish_reason):
+            why = "the provider's content filter" if is_filtered(end.finish_reason) else "its length limit"
             ending = [self.style.yellow(f"! The answer was cut by {why}. /continue goes on.")]
         if ending:
             self._begin("end")

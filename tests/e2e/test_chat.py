@@ -51,7 +51,7 @@ def test_a_message_and_its_answer(stage):
         assert chat.codes() == set()
         assert FORBIDDEN.findall(chat.raw) == []
         lines = chat.lines
-    assert lines[lines.index("> hi there") :] == ["> hi there", "", "Hello world.", "", "1 turn"]
+    assert lines[lines.index("> hi there") :] == ["> hi there", "", "Hello world.", "", "1 turn · hypercode -c goes on"]
     assert last_user(s) == "hi there"
 
 

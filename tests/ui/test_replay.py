@@ -31,7 +31,7 @@ def paced(words, gap_ms):
 def body(lines, first="> "):
     """What was drawn of the conversation: without greeting, input line, status and totals."""
     start = next(n for n, line in enumerate(lines) if line.startswith(first))
-    return [line for line in lines[start:] if not re.match(r"\d+ turns?$|>$|script/s ", line)]
+    return [line for line in lines[start:] if not re.match(r"\d+ turns?( · .*)?$|>$|script/s ", line)]
 
 
 def trimmed(lines):
@@ -191,6 +191,25 @@ def test_thinking_lasts_as_long_as_it_did(stage):
         ],
     )
     assert "thought for 7.5 s · 4 words" in s.run("replay", path.stem).stdout
+
+
+@pytest.mark.parametrize(
+    ("reason", "why"), [("MAX_TOKENS", "its length limit"), ("SAFETY", "the provider's content filter"), ("STOP", None)]
+)
+def test_a_cut_answer_is_told(stage, reason, why):
+    s = stage()
+    path = written(
+        s,
+        [
+            ("session", 100.0, {"cwd": "/w", "model": "m"}),
+            ("user", 100.0, {"message": user("q")}),
+            ("assistant", 109.0, {"message": {"role": "assistant", "content": "half"}, "finish_reason": reason}),
+            ("turn_end", 109.0, {"turn": 1, "outcome": "complete", "finish_reason": reason}),
+        ],
+    )
+    shown = s.run("replay", path.stem).stdout
+    assert ("The answer was cut by" in shown) is (why is not None)
+    assert (why or "half") in shown
 
 
 def test_hostile_text_stays_text(stage):
