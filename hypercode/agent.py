@@ -19,7 +19,7 @@ from hypercode.errors import LimitReached, ModelError, StreamInterrupted
 from hypercode.events import Bus, Event
 from hypercode.execution import Approve, Around, Execution, Nowhere, Recorder, nothing_around
 from hypercode.loop_guard import LoopGuard
-from hypercode.messages import CUT_REASONS, Message, Reply, check, cut_note, spoken, system, text_of, unanswered, user
+from hypercode.messages import Message, Reply, check, cut_note, is_cut, spoken, system, text_of, unanswered, user
 from hypercode.tools.base import Toolbox, ToolContext
 
 __all__ = ["Agent", "Complete", "Limits", "Result", "exit_code"]
@@ -51,7 +51,7 @@ class Result:
 def exit_code(result: Result) -> int:
     """The exit code of a one-shot run, by the contract's table."""
     if result.outcome == "complete":
-        if result.finish_reason in CUT_REASONS:
+        if is_cut(result.finish_reason):
             return 4
         return 5 if result.refused else 0
     return {"error": 1, "limit": 3, "interrupted": 4, "aborted": 130}[result.outcome]

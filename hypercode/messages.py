@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
-    "CUT_REASONS",
     "Message",
     "Reply",
     "ToolCall",
     "check",
     "cut_note",
+    "is_cut",
+    "is_filtered",
     "parse_arguments",
     "spoken",
     "system",
@@ -31,19 +32,24 @@ __all__ = [
 
 Message = dict[str, Any]
 
-CUT_REASONS = frozenset(
-    {
-        "length",
-        "max_tokens",
-        "MAX_TOKENS",
-        "model_length",
-        "model_context_window_exceeded",
-        "content_filter",
-        "sensitive",
-    }
+_LENGTH_REASONS = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
+_FILTER_REASONS = frozenset(
+    {"content_filter", "sensitive", "safety", "recitation", "prohibited_content", "blocklist", "spii"}
 )
-"""Finish reasons after which an answer is over but not whole; the first two kinds are the API's own, others come from
-servers that pass an upstream provider's word on."""
+
+
+def is_cut(reason: str | None) -> bool:
+    """Whether a finish reason says that the answer is over but not whole, in whatever case a server writes it.
+
+    `length` and `content_filter` are the API's own; the others come from servers that pass on the word of the provider
+    behind them (Anthropic, Gemini, Mistral, Z.ai).
+    """
+    return reason is not None and (reason.lower() in _LENGTH_REASONS or is_filtered(reason))
+
+
+def is_filtered(reason: str | None) -> bool:
+    """Whether a finish reason says that the provider's content filter ended the answer."""
+    return reason is not None and reason.lower() in _FILTER_REASONS
 
 
 @dataclass(slots=True)
@@ -97,7 +103,7 @@ class Reply:
     @property
     def cut(self) -> bool:
         """Whether the server ended the answer before it was whole."""
-        return self.finish_reason in CUT_REASONS
+        return is_cut(self.finish_reason)
 
     def message(self, *, complete: bool) -> Message | None:
         """The assistant message for the history, or None where there is nothing to keep.

@@ -14,7 +14,8 @@ from typing import Any
 
 from hypercode.events import Event, ReasoningDelta, TextDelta
 from hypercode.llm.calls import CallAssembler
-from hypercode.llm.errors import reported_error
+from hypercode.llm.errors import is_failure, reported_error
+from hypercode.llm.sse import parse_int
 from hypercode.llm.think import SurrogateJoiner, ThinkSplitter
 from hypercode.messages import Reply
 
@@ -120,8 +121,8 @@ class Assembler:
         reason = choice.get("finish_reason")
         if reason.__class__ is str and reason.lower() not in _NO_FINISH:
             self._reply.finish_reason = reason
-            self._suspicious = reason.lower() == "error"
-        if choice.get("error"):
+            self._suspicious = is_failure(reason)
+        if choice.get("error") or (delta and delta.get("error")) or "message" in choice:
             self._suspicious = True
         usage = choice.get("usage")
         if usage:
@@ -183,6 +184,9 @@ class Assembler:
             content = ""
         shown = delta.get("reasoning")
         shown = shown if isinstance(shown, str) and shown else content
+        if not shown:
+            others = (delta.get("thinking"), delta.get("reasoning_text"))
+            shown = next((o for o in others if isinstance(o, str) and o), "")
         details = delta.get("reasoning_details")
         if isinstance(details, list):
             for detail in details:
@@ -272,7 +276,7 @@ def _number(value: object) -> float:
     """A number as it was meant; what is none counts as 0."""
     if isinstance(value, int | float):
         return value
-    return int(value) if isinstance(value, str) and value.isdecimal() else 0
+    return parse_int(value) if isinstance(value, str) and value.isdecimal() else 0
 
 
 def _finite(value: Any) -> Any:
@@ -290,7 +294,9 @@ def _plain(value: object) -> str:
         return value
     if isinstance(value, list):
         return "".join(_plain(v) for v in value)
-    return _plain(value.get("text") or value.get("content") or "") if isinstance(value, dict) else ""
+    if not isinstance(value, dict):
+        return ""
+    return _plain(value.get("text") or value.get("content") or value.get("refusal") or "")
 
 
 def _same_block(block: dict[str, Any], piece: dict[str, Any]) -> bool:

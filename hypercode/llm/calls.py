@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from hypercode.events import Event, ToolCallDelta, ToolCallStart
+from hypercode.llm.sse import parse_int
 from hypercode.llm.think import SurrogateJoiner
 from hypercode.messages import ToolCall, parse_arguments
 
@@ -187,7 +188,7 @@ class CallAssembler:
 def _index(fragment: dict[str, Any]) -> int | None:
     index = fragment.get("index")
     if isinstance(index, str) and index.isdecimal():
-        return int(index)
+        return parse_int(index)
     return index if isinstance(index, int) and not isinstance(index, bool) else None
 
 

@@ -50,6 +50,7 @@ _ERROR_BODY_BYTES = 64 * 1024
 _GET_SECONDS = 30.0
 _KEEP_ALIVE_SECONDS = 120.0
 _NO_KEY = "no-key"
+_SHORTEST_KEY = 8  # characters; a shorter value, as local servers take it, is found in ordinary words
 
 Emit = Callable[[Event], None]
 
@@ -157,12 +158,8 @@ class Client:
                     raise
                 if field := refused_field(error, body, refused):
                     self._refused[place] = refused | {field}
-                    emit(
-                        Notice(
-                            "info",
-                            f"{host_of(self.settings.base_url)} does not take {REFUSABLE[field]}; asking without.",
-                        )
-                    )
+                    told = f"{host_of(self.settings.base_url)} does not take {REFUSABLE[field]}; asking without."
+                    emit(Notice("info", told))
                     continue
                 if attempt >= tries or not may_retry(error):
                     raise
@@ -364,9 +361,10 @@ def _raise_translated(error: Exception, settings: ModelSettings, *, begun: bool 
 
     host = host_of(settings.base_url)
     if isinstance(error, ModelError):
-        if settings.api_key and settings.api_key in str(error):
-            error.args = (str(error).replace(settings.api_key, "[key]"),)
-            error.__notes__ = [note.replace(settings.api_key, "[key]") for note in getattr(error, "__notes__", ())]
+        key = settings.api_key or ""
+        if len(key) >= _SHORTEST_KEY and key in str(error):
+            error.args = (str(error).replace(key, "[key]"),)
+            error.__notes__ = [note.replace(key, "[key]") for note in getattr(error, "__notes__", ())]
         raise error
     if isinstance(error, openai.APIStatusError):
         headers = {k.lower(): v for k, v in error.response.headers.items()}

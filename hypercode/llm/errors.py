@@ -22,9 +22,9 @@ from hypercode.errors import (
 )
 from hypercode.llm.quirks import host_of, is_loopback
 from hypercode.llm.retry import retry_after
-from hypercode.llm.sse import parse_object
+from hypercode.llm.sse import SSEReader, parse_int, parse_object
 
-__all__ = ["brief", "http_error", "no_stream_error", "reported_error", "unreachable_error"]
+__all__ = ["brief", "http_error", "is_failure", "no_stream_error", "reported_error", "unreachable_error"]
 
 _SAID_LIMIT = 600
 
@@ -74,7 +74,10 @@ def http_error(
 ) -> ModelError:
     """The error of an answer with an HTTP status that is none of success."""
     text = body.decode("utf-8", "replace").strip()
-    value = parse_object(text.removeprefix("[").removesuffix("]"))  # Google wraps its error object in a list
+    value = parse_object(text)
+    if value is None and text.startswith(("data:", "event:", "id:", ":")):
+        value = _streamed(body)
+        text = re.sub(r"^(data|event|id):[ \t]*", "", text, flags=re.M)
     error = _error_in(value)
     if error is None:
         error = {"message": (_text(value.get("message")) if value else "") or _readable(text, headers)}
@@ -84,6 +87,18 @@ def http_error(
             "message": f"{error.get('message') or ''} (a redirect had turned the request into a GET)".strip(),
         }
     return _build(error, status, None, host=host, local=local, headers=headers)
+
+
+def _streamed(body: bytes) -> dict[str, Any] | None:
+    """What a body says that is an event stream though its status is an error: the first error, else the first object."""
+    reader = SSEReader()
+    items = [item for item in reader.feed(body) + reader.close() if isinstance(item, dict)]
+    return next((item for item in items if _error_in(item)), items[0] if items else None)
+
+
+def is_failure(reason: str) -> bool:
+    """Whether a finish reason means that the provider failed (Z.ai, DeepSeek and OpenRouter have one each)."""
+    return reason.lower() in ("error", "network_error", "insufficient_system_resource")
 
 
 def reported_error(chunk: Mapping[str, Any], provider: str | None = None, host: str | None = None) -> ModelError | None:
@@ -98,7 +113,7 @@ def reported_error(chunk: Mapping[str, Any], provider: str | None = None, host: 
 def no_stream_error(body: bytes, content_type: str, host: str) -> ModelError:
     """The error of an answer with status 200 that was neither a stream nor a reply."""
     text = body.decode("utf-8", "replace").strip()
-    value = parse_object(text) if text.startswith("{") else None
+    value = parse_object(text)
     error = _error_in(value) if value is not None else None
     if error is not None:
         return _build(error, None, None, host=host)
@@ -121,13 +136,19 @@ def unreachable_error(error: BaseException, base_url: str) -> ModelError:
         chain.append(cause)
         cause = cause.__cause__ or cause.__context__
     reason = next((str(e).rstrip(".") for e in reversed(chain) if str(e)), type(error).__name__)
+    reason = re.sub(r"\[Errno -?\d+\] ", "", reason)
     if not base_url.startswith(("http://", "https://")):
         return RequestRejected(f"The base URL {base_url} does not begin with http:// or https://.")
     if any("certificate" in str(e).lower() for e in chain):
         advice = "Check the clock, the proxy and the certificates."
         return ModelUnavailable(f"cannot trust {host}: {reason}. {advice}", retryable=False)
     advice = "Is the server running?" if is_loopback(base_url) else "Check the network and the base URL."
-    return ModelUnavailable(f"cannot reach {host}: {reason}. {advice}")
+    told = f"cannot reach {host}: {reason}"
+    if any(isinstance(e, ConnectionRefusedError) or "Connect call failed" in str(e) for e in chain):
+        told = f"cannot connect to {host}: connection refused"
+    result = ModelUnavailable(f"{told}. {advice}")
+    result.add_note(f"{told}. {advice}")
+    return result
 
 
 def _error_in(chunk: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -140,10 +161,12 @@ def _error_in(chunk: Mapping[str, Any] | None) -> dict[str, Any] | None:
         for choice in choices:
             if not isinstance(choice, dict):
                 continue
-            found = _filled(choice.get("error"))
+            inside = [part for part in (choice.get("delta"), choice.get("message")) if isinstance(part, dict)]
+            found = next((e for part in (choice, *inside) if (e := _filled(part.get("error")))), None)
             reason = choice.get("finish_reason")
-            if found is None and isinstance(reason, str) and reason.lower() == "error":
-                found = {"message": "The provider ended the answer with an error and did not say why."}
+            if found is None and isinstance(reason, str) and is_failure(reason):
+                kind = "" if reason.lower() == "error" else f" ({reason})"
+                found = {"message": f"The provider ended the answer with an error{kind} and did not say why."}
             if found is not None:
                 break
     if found is not None or choices:
@@ -213,7 +236,7 @@ def _build(
 
 
 def brief(error: ModelError) -> str:
-    """The error in one short line, without the advice."""
+    """The error in one short line, without the advice, but for a server that cannot be reached."""
     notes = getattr(error, "__notes__", None)
     return _short(notes[0] if notes else str(error).partition(". ")[0].rstrip("."), 200)
 
@@ -243,7 +266,7 @@ def _status(error: Mapping[str, Any], metadata: Mapping[str, Any]) -> int | None
     for key in ("code", "status", "status_code", "statusCode"):
         value = error.get(key)
         if isinstance(value, str) and value.isdecimal():
-            value = int(value)
+            value = parse_int(value)
         if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
             return value
     return _STATUS_OF_TYPE.get(str(metadata.get("error_type")))

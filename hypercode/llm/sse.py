@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-__all__ = ["DAMAGED", "DONE", "Chunk", "SSEReader", "parse_object"]
+__all__ = ["DAMAGED", "DONE", "Chunk", "SSEReader", "parse_int", "parse_object"]
 
 Chunk = dict[str, Any]
 """A parsed chunk.  The data of an event named `error` are under its key `error`."""
@@ -40,8 +40,19 @@ _BOM = b"\xef\xbb\xbf"
 _LINE_LIMIT = 64 * 1024 * 1024
 _BODY_LIMIT = 32 * 1024 * 1024
 
+_GREATEST: Final[int] = 10**300
+_DIGITS = 300  # more fit neither into a float nor, from 4300 on, through `int`
+
+
+def parse_int(digits: str) -> int:
+    """The whole number; one of more than 300 digits counts as 10 to the power of 300, and is no error."""
+    if len(digits) <= _DIGITS:
+        return int(digits)
+    return -_GREATEST if digits.startswith("-") else _GREATEST
+
+
 # strict=False: control characters inside strings, which strict parsers refuse, are text
-_decode = json.JSONDecoder(strict=False).raw_decode
+_decode = json.JSONDecoder(strict=False, parse_int=parse_int).raw_decode
 
 
 class SSEReader:
@@ -82,7 +93,7 @@ class SSEReader:
         self._keep_partial(lines.pop())
         if not self._started:
             self._started = True
-            lines[0] = lines[0].removeprefix(_BOM)
+            lines[0] = _without_bom(lines[0])
         items: list[Item] = []
         for line in lines:
             self._line(line, items)
@@ -94,7 +105,7 @@ class SSEReader:
         rest = b"".join(self._partial)
         self._partial.clear()
         if rest:
-            self._line(rest if self._started else rest.removeprefix(_BOM), items)
+            self._line(rest if self._started else _without_bom(rest), items)
         self._dispatch(items)
         return items
 
@@ -174,7 +185,7 @@ class SSEReader:
     def _data_text(self, text: str, items: list[Item]) -> None:
         if text.startswith("[DONE]"):
             items.append(DONE)
-        elif text.startswith("{"):
+        elif text.startswith("{") or (text.startswith("[") and "{" in text):
             values, whole = _objects(text)
             for value in values:
                 self._deliver(value, items)
@@ -194,8 +205,15 @@ class SSEReader:
         items.append({"error": value} if self._event == "error" and not value.get("error") else value)
 
 
+def _without_bom(line: bytes) -> bytes:
+    """Without the byte order mark, or several: a proxy may add one to the server's."""
+    while line.startswith(_BOM):
+        line = line.removeprefix(_BOM)
+    return line
+
+
 def parse_object(text: str) -> Chunk | None:
-    """The text as one JSON object, or None."""
+    """The text as one JSON object, also where a list is around it (Google's errors), or None."""
     return _whole(text.strip())
 
 
@@ -205,7 +223,7 @@ def _whole(text: str) -> Chunk | None:
 
 
 def _objects(text: str) -> tuple[list[Chunk], bool]:
-    """The JSON objects that stand one after the other in the text, and whether there is nothing else."""
+    """The JSON objects that stand one after the other in the text, or in lists, and whether there is nothing else."""
     values: list[Chunk] = []
     position, length = 0, len(text)
     while position < length:
@@ -216,7 +234,8 @@ def _objects(text: str) -> tuple[list[Chunk], bool]:
             value, position = _decode(text, position)
         except (ValueError, RecursionError):
             return values, False
-        if not isinstance(value, dict):
+        found = value if isinstance(value, list) else [value]
+        if not found or not all(isinstance(item, dict) for item in found):
             return values, False
-        values.append(value)
+        values += found
     return values, bool(values)

@@ -104,7 +104,7 @@ class StreamReader:
         value = parse_object(body.decode("utf-8", "replace"))
         if value is not None and value.get("choices"):
             self._take([value])
-        elif value is None and body.startswith(b"{"):
+        elif value is None and (body.startswith(b"{") or (body.startswith(b"[{") and not body.endswith(b"]"))):
             raise StreamInterrupted(f"The answer of {self._host} is a JSON document that was cut off.")
         else:
             raise no_stream_error(body, content_type, self._host)

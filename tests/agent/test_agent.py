@@ -113,7 +113,7 @@ async def test_at_most_so_many_calls_of_a_reply_are_run(harness):
     assert kinds == [None] * MAX_CALLS + ["too_many_calls"] * 2
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@pytest.mark.parametrize("reason", ["length", "content_filter", "MAX_TOKENS", "Safety", "recitation", "SPII"])
 async def test_a_cut_reply_runs_no_call_and_the_model_is_told(harness, reason):
     h = harness([script(Call("bash", {"command": "touch x"}, "c"), finish_reason=reason), "ok"], mode="edits")
     await h.run()
@@ -122,9 +122,10 @@ async def test_a_cut_reply_runs_no_call_and_the_model_is_told(harness, reason):
     assert reason in h.model.requests[1].messages[-1]["content"]
 
 
-async def test_a_cut_answer_is_complete_and_exits_4(harness):
-    result = await harness([script("half", finish_reason="length")]).run()
-    assert (result.outcome, result.finish_reason, exit_code(result)) == ("complete", "length", 4)
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "SAFETY"])
+async def test_a_cut_answer_is_complete_and_exits_4(harness, reason):
+    result = await harness([script("half", finish_reason=reason)]).run()
+    assert (result.outcome, result.finish_reason, exit_code(result)) == ("complete", reason, 4)
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,11 @@ def test_usage() -> None:
         {"choices": [{"index": 0, "delta": {}, "error": {"message": "boom"}}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "ERROR"}]},
+        {"choices": [{"delta": {"error": {"message": "boom", "code": 502}}}]},
+        {"choices": [{"index": 0, "delta": {"content": "b", "error": "boom"}}]},
+        {"choices": [{"index": 0, "message": {"content": "", "error": {"message": "boom"}}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "network_error"}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "INSUFFICIENT_SYSTEM_RESOURCE"}]},
         {"choices": [], "error": {"code": "x"}},
     ],
 )
@@ -290,9 +295,59 @@ def test_errors_wherever_they_hide(chunk: dict[str, Any]) -> None:
         assemble([delta({"content": "a"}), chunk])
 
 
+@pytest.mark.parametrize("reason", ["error", "network_error", "Insufficient_System_Resource"])
+def test_a_failure_as_finish_reason_may_pass(reason: str) -> None:
+    with pytest.raises(ModelUnavailable) as caught:
+        assemble([fragment('{"a":1}', "read", "c"), delta({}, reason)])
+    assert caught.value.retryable
+    assert (reason in str(caught.value), "ended the answer with an error" in str(caught.value)) == (True, True)
+
+
+def test_an_error_in_the_delta_says_what_it_is() -> None:
+    chunk = {"choices": [{"delta": {"error": {"message": "boom", "code": 502}}}]}
+    with pytest.raises(ModelUnavailable, match="boom") as caught:
+        assemble([chunk, DONE])
+    assert (caught.value.status, caught.value.retryable) == (502, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reasoning", "text"),
+    [
+        ({"content": [{"type": "refusal", "refusal": "I cannot."}]}, "", "I cannot."),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "b"}]}, "", "ab"),
+        ({"thinking": "hm"}, "hm", ""),
+        ({"reasoning_text": "hm"}, "hm", ""),
+        ({"thinking": "hm", "content": "a"}, "hm", "a"),
+        ({"thinking": "hm", "reasoning_text": "hm", "reasoning": "hm", "reasoning_content": "hm"}, "hm", ""),
+        ({"thinking": {"type": "enabled"}, "reasoning_text": 3, "content": "a"}, "", "a"),
+    ],
+)
+def test_text_and_reasoning_wherever_they_stand(fields: dict[str, Any], reasoning: str, text: str) -> None:
+    reply, _ = assemble([delta(fields), delta({}, "stop")])
+    assert (reply.reasoning, reply.text) == (reasoning, text)
+
+
+@pytest.mark.parametrize("digits", ["9" * 400, "9" * 5000, "-" + "9" * 5000])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_number_of_any_length_loses_no_chunk(digits: str, quote: str) -> None:
+    number = f"{quote}{digits}{quote}"
+    usage = f'"usage":{{"prompt_tokens":{number},"cost":{number}}}'
+    call = f'"tool_calls":[{{"index":{number},"id":"c","function":{{"name":"read","arguments":{{"n":{number}}}}}}}]'
+    choice = f'"choices":[{{"index":0,"delta":{{"content":"a",{call}}}}}]'
+    items = SSEReader().feed(f'data: {{"created":{number},{choice},{usage}}}\n\n'.encode())
+    reply, _ = assemble([*items, delta({}, "stop")])
+    assert (reply.text, [c.name for c in reply.calls]) == ("a", ["read"])
+    error = SSEReader().feed(
+        f'data: {{"error":{{"code":{number},"message":"boom","retry_after":{number}}}}}\n\n'.encode()
+    )
+    with pytest.raises(ModelError, match="boom"):
+        assemble(error)
+
+
 @pytest.mark.parametrize("empty", [None, {}, "", False, [], {"message": None, "code": ""}, 0])
 def test_empty_errors_are_none(empty: object) -> None:
     assert assemble([delta({"content": "a"}, error=empty), {"error": empty}, delta({}, "stop")])[0].text == "a"
+    assert assemble([delta({"content": "a", "error": empty}), delta({"error": empty}, "stop")])[0].text == "a"
 
 
 def test_a_status_is_no_error() -> None:

@@ -117,6 +117,25 @@ def test_waits_in_bodies(error: dict[str, Any]) -> None:
     assert http(503, {"error": {"message": "x", **error}}).retry_after == 7
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'data: {"error":{"message":"slow down","code":429}}\n\n',
+        b': hello\n\ndata: {"error":{"message":"slow down"}}\n\ndata: [DONE]\n\n',
+        b'event: error\r\ndata: {"message":"slow down"}\r\n\r\n',
+        b"event: error\ndata: slow down\n\n",
+        b"data: slow down\n\n",
+        b'data: [{"error":{"message":"slow down"}}]\n\n',
+        b'[{"error":{"message":"slow down"}}]',
+        b'[\n{"error":{"message":"slow down"}}\n]\n',
+    ],
+)
+def test_the_body_of_an_error_may_be_a_stream_or_a_list(body: bytes) -> None:
+    error = http(429, body)
+    assert str(error) == "gate.example (429): slow down. Wait a moment, or pick another model."
+    assert error.retryable
+
+
 def test_html_is_never_shown() -> None:
     page = b"<!DOCTYPE html><html><head><title>502 | Bad\n gateway</title></head><body><p>filler</p></body></html>"
     for error in (
@@ -157,7 +176,11 @@ def test_unreachable() -> None:
     error = RuntimeError("Connection error.")
     error.__cause__ = cause
     found = unreachable_error(error, "https://nowhere.example/v1")
-    assert "cannot reach nowhere.example: [Errno -2] Name or service not known. Check the network" in str(found)
+    assert "cannot reach nowhere.example: Name or service not known. Check the network" in str(found)
+    error.__cause__ = ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)")
+    found = unreachable_error(error, "http://127.0.0.1:1/v1")
+    refused = "cannot connect to 127.0.0.1:1: connection refused. Is the server running?"
+    assert (str(found), brief(found), found.retryable) == (refused, refused, True)
     found = unreachable_error(RuntimeError("certificate verify failed"), "https://x.example/v1")
     assert (found.retryable, "cannot trust x.example" in str(found)) == (False, True)
     assert type(unreachable_error(RuntimeError("x"), "x.example/v1")) is RequestRejected

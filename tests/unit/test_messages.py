@@ -12,6 +12,8 @@ from hypercode.messages import (
     Reply,
     ToolCall,
     check,
+    is_cut,
+    is_filtered,
     parse_arguments,
     system,
     text_of,
@@ -22,6 +24,22 @@ from hypercode.messages import (
 )
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/security/history-repair.json").read_text())["cases"]
+
+
+LENGTH = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
+FILTER = ("content_filter", "sensitive", "safety", "recitation", "prohibited_content", "blocklist", "spii")
+
+
+@pytest.mark.parametrize("reason", [*LENGTH, *FILTER])
+def test_a_cut_answer_is_known_in_any_case(reason):
+    for written in (reason, reason.upper(), reason.title()):
+        assert (is_cut(written), Reply(finish_reason=written).cut) == (True, True)
+        assert is_filtered(written) is (reason in FILTER)
+
+
+@pytest.mark.parametrize("reason", [None, "", "stop", "STOP", "tool_calls", "end_turn", "eos"])
+def test_a_whole_answer_is_not_cut(reason):
+    assert (is_cut(reason), is_filtered(reason), Reply(finish_reason=reason).cut) == (False, False, False)
 
 
 def skeleton(messages):

@@ -72,6 +72,38 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         case({"bytes": json.dumps({"error": {"code": 401, "message": "no"}}, indent=2)}),
         {"outcome": "error", "error": "no", "retryable": False},
     ),
+    "error-in-the-delta": (
+        case({"bytes": data({"choices": [{"delta": {"error": {"message": "boom", "code": 502}}}]}) + "data: [DONE]\n\n"}),
+        {"outcome": "error", "error": "boom", "retryable": True},
+    ),
+    "error-in-a-list": (
+        case({"bytes": data([{"error": {"code": 503, "message": "overloaded now", "status": "UNAVAILABLE"}}])}),
+        {"outcome": "error", "error": "overloaded now", "retryable": True},
+    ),
+    "document-error-in-a-list": (
+        case({"bytes": json.dumps([{"error": {"code": 503, "message": "overloaded now"}}], indent=2)}, headers={"Content-Type": "application/json"}),
+        {"outcome": "error", "error": "(503): overloaded now", "retryable": True},
+    ),
+    "document-error-in-a-list-on-a-line": (
+        case({"bytes": json.dumps([{"error": {"code": 400, "message": "bad words"}}])}, headers={"Content-Type": "application/json"}),
+        {"outcome": "error", "error": "(400): bad words", "retryable": False},
+    ),
+    "document-error-in-a-list-cut": (
+        case({"bytes": '[{"error": {"co'}, headers={"Content-Type": "application/json"}),
+        {"outcome": "interrupted", "retryable": True},
+    ),
+    "status-429-stream": (
+        case({"bytes": data({"error": {"message": "slow down"}})}, status=429),
+        {"outcome": "error", "error": "(429): slow down.", "retryable": True},
+    ),
+    "safety-after-a-call": (
+        case({"bytes": data(CALL, {"choices": [{"index": 0, "delta": {}, "finish_reason": "SAFETY"}]})}),
+        {"outcome": "complete", "runnable": [False]},
+    ),
+    "network-error-after-a-call": (
+        case({"bytes": data(CALL, {"choices": [{"index": 0, "delta": {}, "finish_reason": "network_error"}]})}),
+        {"outcome": "error", "error": "network_error", "retryable": True, "runnable": [False]},
+    ),
     "wrong-type": (
         case({"bytes": data(TEXT, STOP)}, headers={"Content-Type": "text/plain"}),
         {"text": "Hello.", "outcome": "complete"},

@@ -325,9 +325,32 @@ async def test_no_fallback_after_output_nor_where_it_is_useless(server: FaultSer
 
 async def test_no_server_at_all() -> None:
     client = Client(ModelSettings(base_url="http://127.0.0.1:9/v1", model="m", max_retries=0))
-    with pytest.raises(ModelUnavailable, match=r"cannot reach 127\.0\.0\.1:9: .*Is the server running\?"):
+    with pytest.raises(
+        ModelUnavailable, match=r"^cannot connect to 127\.0\.0\.1:9: connection refused\. Is the server"
+    ) as e:
         await client.complete([user("hi")], [], Reply(), lambda e: None)
+    assert "Errno" not in str(e.value)
     await client.aclose()
+
+
+async def test_the_first_retry_already_asks_for_the_server() -> None:
+    client = Client(ModelSettings(base_url="http://127.0.0.1:9/v1", model="m", max_retries=1))
+    events: list[Any] = []
+    with pytest.raises(ModelUnavailable):
+        await client.complete([user("hi")], [], Reply(), events.append)
+    await client.aclose()
+    (text,) = [e.text for e in events]
+    assert "(cannot connect to 127.0.0.1:9: connection refused. Is the server running?), try 2 of 2" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"), [("k", "k"), ("key", "key"), ("check", "check"), ("provide", "provide"), ("8letters", "[key]")]
+)
+async def test_a_short_key_is_no_secret(server: FaultServer, key: str, shown: str) -> None:
+    run = await Run(server, "401", api_key=key).go()
+    host = server.base_url.split("/")[2]
+    advice = "The local server wants a key: check how it was started."
+    assert str(run.error) == f"{host} (401): Incorrect API key provided: {shown}. {advice}"
 
 
 @pytest.mark.parametrize("url", ["localhost:1/v1", "ftp://localhost/v1", ""])
