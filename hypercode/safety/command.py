@@ -189,7 +189,7 @@ class _Gate:
         if name == "cd":
             return (
                 Reading("changes the folder", here=False)
-                if len(args) < 2 and all(a.sure and not a.glob for a in args)
+                if len(args) < 2 and all(a.sure and (not a.glob or a.text.endswith("*/")) for a in args)
                 else "cd to an unknown place"
             )
         reading = (

@@ -15,6 +15,7 @@ from hypercode.safety.command_flags import Reading
 from hypercode.safety.command_git import git_breaker, git_verb
 from hypercode.safety.command_paths import device, inside, persistent, precious, project_secret, resolve, secret
 from hypercode.safety.command_script import Simple
+from hypercode.safety.command_table import TABLE
 from hypercode.safety.command_unwrap import base, interprets, literals
 from hypercode.safety.command_words import UNKNOWN, Form, forms, secret_name
 
@@ -69,9 +70,14 @@ FILTERS = {
 }
 """Tests of `find` that make its result less than everything."""
 _COPIERS = {"cp", "mv", "ln", "install", "rsync", "scp", "link", "ditto"}
+_WRITERS = _COPIERS | _REMOVERS | {
+    "tee", "dd", "touch", "sed", "chmod", "chown", "patch", "truncate", "curl", "wget", "tar", "unzip", "make",
+}  # fmt: skip
 _REMOVING_CODE = re.compile(
     r"rmtree|unlink|\bremove|rmdir|rmSync|rimraf|FileUtils|removedirs|\.rm\(|delete|rm_rf|rm_r\b|chmod|truncate|\bmove\(|rename"
 )
+_EVERY = re.compile(r"/\*(\.\w+)$")  # every file of a kind, which is not meant for one that something runs later
+_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in")
 _ENVIRON_CODE = re.compile(r"environ|getenv|process\.env|\bENV\b|%ENV|_ENV")
 _FETCHED = re.compile(
     r"(?:exec|eval|compile|Function|instance_eval|vm\.run\w*|runpy)\b.*(?:urlopen|urllib|requests|http|fetch|LWP|open-uri|curl|wget|socket)"
@@ -230,22 +236,31 @@ def _writes(view: View) -> str:
     ):
         return ""
     operands = [a.shortest for a in view.args if not a.text.startswith("-")]
+    reads = _only_reads(view)
+    in_place = any(_IN_PLACE.match(a.text) for a in view.args)
+    writes = bool({view.name, *map(base, operands)} & (_WRITERS if in_place else _WRITERS - {"sed"}))
     extra: list[str] = []
     if view.name in _COPIERS and len(operands) > 1:
         extra = [f"{operands[-1]}/{source.rstrip('/').rsplit('/', 1)[-1]}" for source in operands[:-1]]
     for path in [*places(view), *(p for e in extra for p in view.paths(e))]:
         if device(path):
             return f"raw device or kernel switch: {path}"
-        if persistent(path, view.workspace, view.home) and not _runs_from(view, path):
+        planted = persistent(path if writes else _EVERY.sub(r"/x\1", path), view.workspace, view.home)
+        if planted and not reads and not _runs_from(view, path):
             return f"plants or changes what runs later: {path}"
     return ""
 
 
+def _only_reads(view: View) -> bool:
+    """A program of the table that no flag makes write, found under its plain name."""
+    spec, words = TABLE.get(view.name), view.simple.words
+    return spec is not None and not spec.risky and bool(words) and words[0].raw == view.name
+
+
 def _runs_from(view: View, path: str) -> bool:
     """A program named by its full path, as in `env /usr/bin/make`, or a system file that is only an input."""
-    return not inside(path, view.home) and path.startswith(("/usr/", "/bin/", "/sbin/", "/lib")) and view.name not in _COPIERS | _REMOVERS | {
-        "tee", "dd", "touch", "sed", "chmod", "chown", "patch", "truncate", "curl", "wget", "tar", "unzip", "make",
-    }  # fmt: skip
+    system = path.startswith(("/usr/", "/bin/", "/sbin/", "/lib"))
+    return not inside(path, view.home) and system and view.name not in _WRITERS
 
 
 def _container(view: View) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
+from hypercode.safety.command_paths import project_secret
 from hypercode.safety.command_table import FIND_PLAIN, FIND_VALUE, TABLE, TEST_WORDS, VERSION, Spec
-from hypercode.safety.command_words import Form
+from hypercode.safety.command_words import Form, decode, forms
 
 __all__ = ["Reading", "Refused", "arguments", "check"]
 
@@ -49,6 +51,7 @@ def arguments(name: str, spec: Spec, args: Sequence[Form]) -> Reading:
     out = Reading(f"read-only: {name}", here=spec.operands in ("paths", "names", "pattern", "git"))
     operands: list[Form] = []
     flags: set[str] = set()
+    unrestricted = [a.text for a in args if re.fullmatch(r"-[\w.]*u[\w.]*|--unrestricted", a.text)]
     at, open_ = 0, True
     while at < len(args):
         form = args[at]
@@ -68,6 +71,10 @@ def arguments(name: str, spec: Spec, args: Sequence[Form]) -> Reading:
             at += _long(name, spec, form.text, args[at:], out, flags)
         else:
             at += _short(name, spec, form.text, args[at:], out, flags)
+    if name == "ls" and flags & {"L", "dereference"} and flags & {"R", "recursive"}:
+        raise Refused("follows links out of the folder: ls -LR")
+    if name == "rg" and len(re.findall("u|--unrestricted", " ".join(unrestricted))) > 2:
+        raise Refused("searches hidden and ignored files: rg -uuu")
     _operands(name, spec, operands, flags, out)
     return out
 
@@ -117,8 +124,19 @@ def _separate(name: str, rest: Sequence[Form]) -> str:
 def _value(spec: Spec, flag: str, value: str, out: Reading) -> None:
     if flag in spec.files.split():
         out.content.append(value)
+    if flag == "L" and spec.operands == "git" and ":" in value:
+        out.content.append(value.rsplit(":", 1)[-1])
+    if flag in ("include", "glob", "iglob", "g") and spec.pattern_by and _picks_secrets(value):
+        raise Refused(f"may show secrets: {value}")
     if "%G" in value or "(signature" in value:
         raise Refused("runs the signature checker")
+
+
+def _picks_secrets(value: str) -> bool:
+    """Whether a pattern for the files to search singles out some that usually hold secrets."""
+    texts = {value.replace("{", "").replace("}", ""), *(f.text for f in forms(decode(value), {}, ""))}
+    names = {t.rsplit("/", 1)[-1] for t in texts if not t.startswith("!")}
+    return any(project_secret(n) or (n.strip("*?.") and fnmatchcase(".env", n)) for n in names)
 
 
 def _operands(name: str, spec: Spec, operands: list[Form], flags: set[str], out: Reading) -> None:
@@ -154,7 +172,7 @@ def _find(name: str, args: Sequence[Form]) -> Reading:
         if not form.sure or (form.glob and form.text[:1] in "*?[-("):
             raise Refused("an argument is not known beforehand")
         roots = roots and not (text.startswith("-") or text in ("!", "(", ")", ","))
-        if roots or text in ("-H", "-L", "-P"):
+        if roots or text in ("-H", "-P"):
             roots = True
             out.names += [] if text.startswith("-") else [text]
         elif text in _FIND_VALUE and at < len(args) and args[at].sure:
@@ -166,8 +184,8 @@ def _find(name: str, args: Sequence[Form]) -> Reading:
 
 
 _FD = Spec(
-    "pattern", "HIusiaLFg0pl1q",
-    "hidden no-ignore case-sensitive ignore-case absolute-path follow fixed-strings glob print0 full-path list-details "
+    "pattern", "HIusiaFg0pl1q",
+    "hidden no-ignore case-sensitive ignore-case absolute-path fixed-strings glob print0 full-path list-details "
     "no-ignore-vcs quiet unrestricted strip-cwd-prefix",
     "tedESj", "type extension max-depth min-depth exact-depth exclude size changed-within changed-before max-results color threads",
     risky=True,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from hypercode.safety.command_breakers import FILTERS, View, places
 from hypercode.safety.command_danger import DECODERS, DOWNLOADERS, NETWORK
@@ -29,6 +29,7 @@ _STARTS = re.compile(
     r"PROMPT_COMMAND|PS[0-4]|BASH_ENV|ENV|(?:MAN|SYSTEMD_)?(?:PAGER|EDITOR)|VISUAL|BROWSER|LESS(?:OPEN|CLOSE)|GIT_\w+|\w+_(?:COMMAND|ASKPASS)"
 )
 """Variables whose text is run as a command sooner or later."""
+_LOOP = re.compile(r"\b(?:for|while|until|select)\b.*\bdone\b", re.DOTALL)
 _SHELL_OUT = re.compile(r"!\s*([^\n\"']+)|(?:^|[;\d$/}\n])\s*e\s+([^\n\"']+)")  # of editors, and of sed
 _GUESSES = ("rm", "dd", "mv", "chmod")
 _DUMPERS = {"env", "printenv", "set", "export", "declare", "compgen"}
@@ -61,7 +62,7 @@ class Line:
         self.start = start or frozenset({workspace})
         self.script: Script = parse(command)
         self.values = self._values(above or {})
-        self.items = list(self._items())
+        self.items = self._items()
         self._seen: dict[int, list[View]] = {}
 
     def _values(self, above: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
@@ -89,29 +90,41 @@ class Line:
                 )
         return values
 
-    def _items(self) -> Iterator[Item]:
+    def _items(self) -> list[Item]:
         """Follow `cd` through the line: after `&&` it has happened, after anything else it may have."""
-        states: dict[tuple[int, ...], tuple[frozenset[str], frozenset[str]]] = {(): (self.start, frozenset())}
+        start = self.start
+        if _LOOP.search(self.command):  # a second round begins where the first one ended
+            start = start.union(*(here | other for here, other in self._walk(start, [])))
+        items: list[Item] = []
+        deque(self._walk(start, items), 0)
+        return items
+
+    def _walk(self, start: frozenset[str], items: list[Item]) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+        states: dict[tuple[int, ...], tuple[frozenset[str], frozenset[str]]] = {(): (start, frozenset())}
         for simple in self.script.commands:
             scope = simple.scope
             known = next(scope[:n] for n in range(len(scope), -1, -1) if scope[:n] in states)
             here, other = states[known]
-            if not simple.after_and and known == scope:
+            if not simple.after_and:
                 here, other = here | other, frozenset[str]()
-            yield Item(simple, here, {**self.values, "PWD": here})
+            items.append(Item(simple, here, {**self.values, "PWD": here}))
             states[scope] = self._moved(simple, here, other)
+            yield states[scope]
 
     def _moved(
         self, simple: Simple, here: frozenset[str], other: frozenset[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
         words = [f for w in simple.words for f in forms(w, {**self.values, "PWD": here}, self.home)]
+        words = list(dropwhile(lambda w: w.text in ("time", "-p", "--", "!"), words))
         names = [w.text for w in words[:1]]
         if names not in (["cd"], ["pushd"], ["popd"], ["chdir"]):
             if names and base(names[0]) in ("builtin", "command") and any(w.text == "cd" for w in words):
                 return frozenset({"/", self.home, *here}), other
             return here, other
         targets = [w for w in words[1:] if w.text not in ("-P", "-L", "--")]
-        unknown = any(not t.sure or t.glob or t.text.startswith(("-", "+")) for t in targets) or names == ["popd"]
+        unknown = any(
+            not t.sure or (t.glob and not t.text.endswith("*/")) or t.text.startswith(("-", "+", ".*")) for t in targets
+        ) or names == ["popd"]
         if unknown:
             return frozenset({"/", self.home, *here}), other
         there = frozenset(p for t in targets for p in resolve(t.text, here)) if targets else frozenset({self.home})

@@ -33,6 +33,8 @@ _CONSTRUCTS = {
     "case_item": "case",
     "c_style_for_statement": "arithmetic loop",
 }
+_LOOPED = re.compile(r"(?!\w*_proxy$|histchars$|auto_resume$)[a-z_][a-z0-9_]*")
+"""Names a loop may fill unasked: those that neither the shell nor the programs it starts look at."""
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 
@@ -162,6 +164,9 @@ class Walk:
             self.holes(holes, scope)
         if not values:
             self.script.loops.setdefault(name, []).append(decode("$1"))
+        if not _LOOPED.fullmatch(name):
+            assigns = tuple((name, w) for w in self.script.loops[name])
+            self.script.commands.append(Simple(f"{node.children[0].type} {name}", assigns=assigns, scope=scope))
         for child in node.children:
             if child.is_named and child not in values and child != variable:
                 self.statement(child, scope, False, False)
@@ -232,13 +237,18 @@ class Walk:
     def holes(self, nodes: list[Node], scope: tuple[int, ...]) -> None:
         for node in nodes:
             fed = node.children[0].type == ">("  # its standard input is what the command around it writes
+            shell = self.inner(scope)
             for child in node.children:
                 if child.is_named and child.type not in ("variable_name", "special_variable_name"):
-                    self.nested(child, self.inner(scope), fed)
+                    self.nested(child, shell, fed)
 
     def nested(self, node: Node, scope: tuple[int, ...], piped: bool) -> None:
         """Statements inside an expansion; words and operators in it only lead to further ones."""
-        if node.type in WORDS or node.type.endswith("_expression") or node.type in ("subscript", "string_content"):
+        if node.type in ("command_substitution", "process_substitution") and self.depth < _DEPTH:
+            self.depth += 1
+            self.hole(node, scope)
+            self.depth -= 1
+        elif node.type in WORDS or node.type.endswith("_expression") or node.type in ("subscript", "string_content"):
             self.depth += 1
             if self.depth > _DEPTH:
                 self.problem("nested too deeply")

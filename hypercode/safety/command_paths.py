@@ -48,6 +48,7 @@ _NAMES = (
     "server.key",
     "server.pem",
 )
+_BACKUP = re.compile(r"(?:~|#|\.~\d+~|\.(?:bak|orig|old|save|swp|swo))+$|^#")  # what editors and careful people add
 _TEMPLATES = ("example", "sample", "template", "dist", "defaults", "default")
 _PERSISTENT = [
     tuple(s.split("/"))
@@ -149,6 +150,7 @@ def secret(path: str, workspace: str, home: str) -> bool:
 def project_secret(path: str) -> bool:
     """Whether a name inside a project usually holds secrets (`.env`, keys), templates of such files left out."""
     name = path.rsplit("/", 1)[-1].casefold()
+    name = _BACKUP.sub("", name) or name
     if name.rsplit(".", 1)[-1] in _TEMPLATES or not name:
         return False
     if name in _PROJECT or not re.search(r"[*?\[]", name):

@@ -38,21 +38,21 @@ class Spec:
 
 
 _GREP = Spec(
-    "pattern", "EFGPivwxycnHhoqsLlabrRTUZz",
+    "pattern", "EFGPivwxycnHhoqsLlabrTUZz",
     "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp "
     "line-regexp count line-number with-filename no-filename only-matching quiet silent no-messages files-with-matches "
-    "files-without-match text recursive dereference-recursive initial-tab null null-data line-buffered byte-offset color colour",
+    "files-without-match text recursive initial-tab null null-data line-buffered byte-offset color colour",
     "emABCdD", "regexp max-count after-context before-context context color colour include exclude exclude-dir "
     "binary-files directories devices label exclude-from file", "f file exclude-from",
     count=True, pattern_by="e f regexp file",
 )  # fmt: skip
 _RG = Spec(
-    "pattern", "iISswxvcnNHoluUFPpqabhV0L.",
+    "pattern", "iISswxvcnNHoluUFPpqabhV0.",
     "ignore-case case-sensitive smart-case word-regexp line-regexp invert-match count count-matches line-number no-line-number "
     "with-filename no-filename only-matching files-with-matches files-without-match files multiline multiline-dotall "
     "fixed-strings pcre2 pretty quiet text hidden no-ignore no-ignore-vcs no-ignore-parent no-ignore-dot no-ignore-global "
     "no-config heading no-heading column no-column vimgrep json stats trim null crlf type-list version help one-file-system "
-    "no-messages byte-offset unrestricted passthru follow no-hidden glob-case-insensitive no-unicode block-buffered "
+    "no-messages byte-offset unrestricted passthru no-hidden glob-case-insensitive no-unicode block-buffered "
     "line-buffered debug trace",
     "egtTmABCMjrEd", "regexp glob iglob type type-not max-count after-context before-context context max-columns threads replace "
     "encoding color colors sort sortr max-depth max-filesize path-separator context-separator engine file ignore-file",
@@ -123,13 +123,13 @@ TABLE: dict[str, Spec] = {
         "F", "separator",
     ),
     "du": Spec(
-        "names", "0abcDhHklLmPsSx",
-        "all apparent-size bytes total dereference human-readable si summarize separate-dirs one-file-system null inodes time",
+        "names", "0abcDhHklmPsSx",
+        "all apparent-size bytes total human-readable si summarize separate-dirs one-file-system null inodes time",
         "dtB", "max-depth threshold block-size exclude time time-style",
     ),
     "df": Spec("names", "ahHiklPTm", "all human-readable si inodes local portability print-type total no-sync", "BtxF", "block-size type exclude-type output"),
     "tree": Spec(
-        "names", "adfixlpsughDFqNnCArtcUvSQJX", "dirsfirst filesfirst noreport gitignore prune du si matchdirs ignore-case help version inodes device",
+        "names", "adfixpsughDFqNnCArtcUvSQJX", "dirsfirst filesfirst noreport gitignore prune du si matchdirs ignore-case help version inodes device",
         "LPI", "filelimit sort charset timefmt", risky=True,
     ),
     "basename": Spec("text", "az", "multiple zero", "s", "suffix"),
@@ -253,8 +253,8 @@ GIT: dict[str, Spec] = {
 }  # fmt: skip
 
 FIND_PLAIN = (
-    "-print -print0 -ls -prune -quit -depth -mount -xdev -daystart -follow -noleaf -empty -executable -readable -writable "
-    "-nouser -nogroup -true -false -not -and -or -a -o ! ( ) , -H -L -P"
+    "-print -print0 -ls -prune -quit -depth -mount -xdev -daystart -noleaf -empty -executable -readable -writable "
+    "-nouser -nogroup -true -false -not -and -or -a -o ! ( ) , -H -P"
 )
 FIND_VALUE = (
     "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -mmin -ctime -cmin "

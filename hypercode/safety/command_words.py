@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, product
 
 __all__ = ["Form", "Hole", "Piece", "Word", "decode", "forms", "secret_name"]
@@ -231,12 +231,18 @@ def forms(word: Word, values: Mapping[str, frozenset[str]], home: str) -> list[F
     """
     out: list[Form] = []
     for units in _braces(tuple(_units(word))):
-        choices = [_texts(p, values) for p in _tilde(units, home)]
-        for pick in product(*choices):
-            out.extend(_split(pick, word.odd))
+        pieces = _tilde(units, home)
+        for pick in product(*(_texts(p, values) for p in pieces)):
+            found = _split(pick, word.odd)
+            out += [replace(found[0], glob=True), *found[1:]] if found and _led(pieces, pick) else found
             if len(out) > _LIMIT:
                 return [*out[:_LIMIT], Form(UNKNOWN, True, False)]
     return out
+
+
+def _led(pieces: Sequence[Piece], pick: Sequence[tuple[str, bool, bool]]) -> bool:
+    """Whether the text begins with a wildcard out of a variable: a loop puts file names there, quotes or not."""
+    return next((p.kind == "var" and t[0] in "*?[" for p, (t, _, _) in zip(pieces, pick, strict=True) if t), False)
 
 
 def _units(word: Word) -> Iterator[Piece]:
