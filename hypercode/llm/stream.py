@@ -18,7 +18,7 @@ from hypercode.llm.sse import DAMAGED, DONE, SSEReader, parse_object
 __all__ = ["StreamReader"]
 
 _DRAIN_SECONDS = 0.05
-_GATHER_SECONDS = 0.012
+_GATHER_SECONDS = 0.02
 
 
 class StreamReader:
