@@ -23,7 +23,7 @@ def status_line(app: App, transcript: Transcript, *, started: float, going_on: s
     parts = [
         clean(app.config.model, "filename"),
         app.gate.mode.value,
-        app.agent.context.box.kind if app.agent.context.box else "no box",
+        f"box: {app.agent.context.box.kind}" if app.agent.context.box else "no box",
         f"context {app.fit.meter.reading}" if agent.turns else "",
         f"{render.count(tokens)} tokens" if tokens else "",
         render.money(agent.cost),
