@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 from pathlib import Path
 
 from hypercode.errors import ConfigError
+from hypercode.safety.private_file import lock
 
 __all__ = ["APPEND", "is_open", "lock", "open_to_read", "private_folder", "read_all", "sync_folder"]
 
@@ -64,18 +64,6 @@ def private_folder(folder: Path) -> None:
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     if stat.S_IMODE(info.st_mode) & 0o077:
         folder.chmod(0o700)
-
-
-def lock(fd: int) -> bool:
-    """Take the file's lock; whether nobody else has it.  A file system without locks has no second writer to know of."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
-            raise
-    return True
 
 
 def sync_folder(folder: Path) -> None:

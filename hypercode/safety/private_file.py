@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["Unusable", "locked", "private_folder", "put_aside", "read_private", "replace_private"]
+__all__ = ["Unusable", "lock", "locked", "private_folder", "put_aside", "read_private", "replace_private"]
 
 _WAIT = 5.0
 _CLOSED = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -93,7 +93,7 @@ def locked(path: Path) -> Iterator[None]:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _CLOSED, 0o600)
     try:
         last = time.monotonic() + _WAIT
-        while not _taken(fd):
+        while not lock(fd):
             if time.monotonic() > last:
                 raise OSError(errno.EBUSY, "another hypercode holds it", str(path))
             time.sleep(0.01)
@@ -102,7 +102,8 @@ def locked(path: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _taken(fd: int) -> bool:
+def lock(fd: int) -> bool:
+    """Take the file's lock; whether nobody else has it.  A file system without locks has no second writer to know of."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

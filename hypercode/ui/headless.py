@@ -12,17 +12,12 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from hypercode import events
-from hypercode.errors import HypercodeError
 from hypercode.events import Bus, Event, to_dict
 from hypercode.messages import well_formed
 from hypercode.ui.clean import Cleaner, clean
 from hypercode.ui.render import argument_line, fit
 
-__all__ = ["ClosedPipe", "JsonLines", "JsonObject", "Output", "Text", "schema"]
-
-
-class ClosedPipe(HypercodeError):
-    """The reader of stdout went away."""
+__all__ = ["JsonLines", "JsonObject", "Output", "Text", "schema"]
 
 
 class Output:
