@@ -32,8 +32,9 @@ async def edit(ctx: ToolContext, path: str, edits: list[Edit]) -> str:
 
 
 def _diff(ctx: ToolContext, path: str, edits: list[Edit]) -> Preview:
-    body = ctx.files.read(path, op="edit", peek=True)
-    after, _ = _made(ctx, path, body, edits)
+    with ctx.files.changing:  # another call may have written the file and not yet noted that it is known
+        body = ctx.files.read(path, op="edit", peek=True)
+        after, _ = _made(ctx, path, body, edits)
     return Preview(unified(body.data, after, path))
 
 

@@ -27,13 +27,14 @@ async def write(ctx: ToolContext, path: str, content: str) -> str:
 
 
 def _diff(ctx: ToolContext, path: str, content: str) -> Preview:
-    try:
-        body = ctx.files.read(path, op="write", peek=True)
-    except ToolError as error:
-        if error.kind != "missing_file":
-            raise
-        body = None
-    after = _checked(ctx, path, body, content)
+    with ctx.files.changing:  # another call may have written the file and not yet noted that it is known
+        try:
+            body = ctx.files.read(path, op="write", peek=True)
+        except ToolError as error:
+            if error.kind != "missing_file":
+                raise
+            body = None
+        after = _checked(ctx, path, body, content)
     if body is not None and body.data and not after:
         confirm = f"an empty write: {path} has {_size(body.data)} and would have 0 bytes"
         return Preview(unified(body.data, after, path), confirm=confirm)
