@@ -30,7 +30,10 @@ Complete = Callable[[Sequence[Message], Sequence[dict[str, Any]], Reply, Callabl
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop before the next model call: turns and seconds of one `run`, USD of the session."""
+    """When to stop before the next model call: turns and seconds of one `run`, USD of the session.
+
+    What a call will cost is not known before it; it is taken to cost at least as much as the one before.
+    """
 
     turns: int = 50
     cost: float | None = None
@@ -109,6 +112,7 @@ class Agent:
         self.refused = 0
         self.usage: dict[str, Any] | None = None
         self.cost: float | None = None
+        self._last_cost = 0.0
         self._cut_note = ""
         self._owed: list[Message] = []
         self._task: asyncio.Task[Result] | None = None
@@ -215,6 +219,7 @@ class Agent:
         self.messages = list(messages)
         self.journal = journal or Nowhere()
         self.turns, self.cost, self.usage = turns, cost, None
+        self._last_cost = 0.0
         self.opened = False
         self._owed = list(owed)
         self._cut_note = cut_note(_CUTS.get(cut, ""))
@@ -264,10 +269,16 @@ class Agent:
     def _check_limits(self, turns: int) -> None:
         if turns >= self.limits.turns:
             raise LimitReached("turns", f"The limit of {self.limits.turns} turns was reached before the task was done.")
-        if self.limits.cost is not None and (self.cost or 0.0) >= self.limits.cost:
+        if self.limits.cost is not None and not self._affordable(self.limits.cost):
             raise LimitReached(
-                "cost", f"The limit of {self.limits.cost:g} USD was reached; {self.cost:g} USD are spent."
+                "cost",
+                f"The limit of {self.limits.cost:g} USD stops the next call: {self.cost or 0.0:g} USD are spent, "
+                f"{self._last_cost:g} of them by the last call.",
             )
+
+    def _affordable(self, limit: float) -> bool:
+        spent = self.cost or 0.0
+        return spent < limit and spent + self._last_cost <= limit + _ROUNDING
 
     def _stopped(self, limit: LimitReached) -> Result:
         self.bus.emit(events.Notice("warning", str(limit)))
@@ -329,6 +340,7 @@ class Agent:
             self.usage = _sum(self.usage or {}, reply.usage)
         if reply.cost is not None:
             self.cost = (self.cost or 0.0) + reply.cost
+            self._last_cost = reply.cost
 
     def _close(self, turn: _Turn) -> None:
         """Answer what is unanswered, remember a cut for the next message, and announce the end."""
@@ -354,6 +366,8 @@ class Agent:
         self.journal.append("turn_end", **asdict(end))
         self.bus.emit(end)
 
+
+_ROUNDING = 1e-9  # USD; sums of decimal fractions are not exact
 
 _CUTS = {
     "aborted": "stopped before its end",

@@ -63,7 +63,7 @@ class Config:
     add_dirs: list[str] = _key("Further folders that the tools may use like the workspace.", [])
     keep_env: list[str] = _key("Environment variables that commands get beside the usual ones.", [])
     max_turns: int = _key("Model calls for one task.", 50, least=1)
-    max_cost: float | None = _key("USD after which a session stops.", None, least=0)
+    max_cost: float | None = _key("USD of a session that the next call must not pass; a call is taken to cost what the last one did.", None, least=0)
     timeout: float | None = _key("Seconds after which a task stops.", None, least=0.001)
     first_event_timeout: float = _key(
         "Seconds to wait for the first event of a reply; idle_timeout where only that is set.", 120.0, least=0.001

@@ -21,6 +21,7 @@ __all__ = ["Head", "delete", "find", "folder_of", "head", "heads", "latest", "pa
 
 _BLOCK = 32 * 1024
 _WORDS = 100  # characters of the first message
+_PART = 3  # characters of an id that are enough to mean it; fewer would be met by chance, "1" is the first of a list
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -72,15 +73,15 @@ def latest(state: Path, cwd: Path) -> Path:
 
 
 def find(state: Path, cwd: Path, name: str) -> Path:
-    """The session of that id or name, or the only one whose id begins or ends with it; this workspace's come first.
+    """The session of that id or name, or the only one whose id begins or ends with it (three characters at least).
 
-    Raises ConfigError where there is none, or more than one.
+    This workspace's come first.  Raises ConfigError where there is none, or more than one.
     """
     for where in (cwd, None):
         paths = _files(state, where)
         exact = [path for path in paths if path.stem == name]
         close = exact or [h.path for h in heads(state, where) if h.name and h.name.casefold() == name.casefold()]
-        if not close and _ID.fullmatch(name):
+        if not close and len(name) >= _PART and _ID.fullmatch(name):
             close = [path for path in paths if path.stem.startswith(name) or path.stem.endswith(name)]
         if len(close) == 1 or exact:
             return close[0]

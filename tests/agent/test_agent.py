@@ -192,13 +192,23 @@ async def test_an_answer_in_the_last_turn_is_no_limit(harness):
     assert result.outcome == "complete"
 
 
-async def test_max_cost_stops_before_the_next_call(harness):
-    h = harness([script(Call("ls", {}, f"c{i}"), usage=USAGE) for i in range(5)], max_cost=0.9)
+@pytest.mark.parametrize(("max_cost", "calls"), [(0.3, 1), (0.5, 1), (0.9, 1), (1.0, 2), (1.4, 2), (1.5, 3)])
+async def test_max_cost_stops_before_it_is_passed(harness, max_cost, calls):
+    h = harness([script(Call("ls", {}, f"c{i}"), usage={**USAGE, "cost": 0.5}) for i in range(5)], max_cost=max_cost)
     result = await h.run()
-    assert (result.outcome, result.error["kind"], len(h.model.requests)) == ("limit", "limit_cost", 2)
+    assert (result.outcome, result.error["kind"], len(h.model.requests)) == ("limit", "limit_cost", calls)
     h.agent.post("more")
     assert (await h.agent.run()).outcome == "limit"
     assert h.agent.withdraw() == ["more"], "a message that was not sent is not lost"
+
+
+async def test_max_cost_is_not_stopped_by_rounding(harness):
+    h = harness([script(Call("ls", {}, f"c{i}"), usage={**USAGE, "cost": 0.1}) for i in range(5)], max_cost=0.3)
+    result = await h.run()
+    assert (len(h.model.requests), result.error["message"]) == (
+        3,
+        "The limit of 0.3 USD stops the next call: 0.3 USD are spent, 0.1 of them by the last call.",
+    )
 
 
 async def test_the_time_limit_ends_a_silent_model(harness):

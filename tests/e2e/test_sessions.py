@@ -229,6 +229,7 @@ def test_the_picker(stage):
         chat.idle()
         chat.say("go on")
         chat.shows("answer 3")
+        chat.idle()
         chat.leave()
     assert said(s)[0] == ("user", "about plums")
 
@@ -287,6 +288,7 @@ def test_rewind_keeps_both_pasts(stage):
         chat.wait(lambda: chat.draft == "> beta")
         chat.send(" instead\r")
         chat.shows("answer 3")
+        chat.idle()
         chat.leave()
     assert [c for _, c in said(s)] == ["alpha", "answer 0", "beta instead"]
     [path] = files(s)
@@ -321,6 +323,7 @@ def test_a_command_of_ones_own_is_remembered(stage):
         chat.idle()
         chat.say("what was that?")
         chat.shows("answer 0")
+        chat.idle()
         chat.leave()
     s.run("run", "-c", "and now?")
     told = "I ran this command myself:\n$ echo from-the-shell\nfrom-the-shell"

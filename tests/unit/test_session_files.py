@@ -122,6 +122,9 @@ def test_finding_by_part_of_an_id(state, cwd, tmp_path):
     assert sessions.find(state, cwd, "20250102") == two
     assert sessions.find(state, cwd, "def") == two
     assert sessions.find(state, cwd, "far") == far
+    for short in ("f", "ef", "20"):  # met by chance, like the number of a line in a list
+        with pytest.raises(ConfigError, match="there is no session"):
+            sessions.find(state, cwd, short)
     with pytest.raises(ConfigError, match="could be 2 sessions: 20250101-000000-abc, 20250102-000000-def"):
         sessions.find(state, cwd, "2025")
     for wrong in ("nothing", "../../etc/passwd", "", "a/b", "*", "x.jsonl"):
