@@ -13,6 +13,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; the version is answered before anything heavy is imported."""
+    _import_nothing_from_here()
     words = sys.argv[1:]
     if words in (["--version"], ["-V"]):
         sys.stdout.write(f"hypercode {__version__}\n")
@@ -32,8 +33,26 @@ def main() -> None:
     os._exit(code)  # everything is closed by now; taking half a thousand modules apart would take another 50 ms
 
 
+def _import_nothing_from_here() -> None:
+    """Take the current folder off the path of imports: what lies in it is the model's to change.
+
+    `python -m` puts it there, and so do empty and relative items of PYTHONPATH, which are easily made by mistake.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:  # it is gone
+        here = ""
+    accidents = [here] if sys.path[:1] == [here] and not sys.flags.safe_path else []
+    if not sys.flags.ignore_environment and (given := os.environ.get("PYTHONPATH")):
+        accidents += [os.path.join(here, item) for item in given.split(os.pathsep) if not os.path.isabs(item)]
+    unwanted = {"", *map(os.path.normpath, accidents)}
+    sys.path[:] = [item for item in sys.path if item not in unwanted]
+
+
 def _is_chat(words: list[str]) -> bool:
     """Whether this is the plainest start, a chat without any option: Typer need not be loaded to read that."""
+    if "_HYPERCODE_COMPLETE" in os.environ:  # fish asks with its terminal as stdin and stdout
+        return False
     message = len(words) == 1 and " " in words[0].strip() and not words[0].startswith("-")
     return (not words or message) and sys.stdin.isatty() and sys.stdout.isatty()
 
