@@ -79,14 +79,19 @@ class Request:
 class ScriptedModel:
     """Plays one script per request, in small pieces, and records the requests.  Offers what `Client` offers.
 
-    `piece` is the number of characters in a piece, `delay` the seconds between two of them.  A request after the last
-    script raises `RequestRejected`.
+    `scripts` are played in order, and a request after the last one raises `RequestRejected`; or it is a function that gives
+    the script for each request.  `piece` is the number of characters in a piece, `delay` the seconds between two of them.
     """
 
     def __init__(
-        self, scripts: Iterable[Script | str], *, piece: int = 4, delay: float = 0.0, model: str = "scripted"
+        self,
+        scripts: Iterable[Script | str] | Callable[[Request], Script | str],
+        *,
+        piece: int = 4,
+        delay: float = 0.0,
+        model: str = "scripted",
     ) -> None:
-        self._scripts = [script(s) if isinstance(s, str) else s for s in scripts]
+        self._next = scripts if callable(scripts) else _in_order(scripts)
         self._piece = max(1, piece)
         self._delay = delay
         self.settings = ModelSettings(model=model)
@@ -116,9 +121,8 @@ class ScriptedModel:
         """Stream the next script into `reply`."""
         number = len(self.requests)
         self.requests.append(Request(copy.deepcopy(list(messages)), copy.deepcopy(list(tools))))
-        if number >= len(self._scripts):
-            raise RequestRejected(f"The script is over after {len(self._scripts)} replies.")
-        current = self._scripts[number]
+        chosen = self._next(self.requests[-1])
+        current = script(chosen) if isinstance(chosen, str) else chosen
         started = time.monotonic()
         reply.model = self.settings.model
 
@@ -172,3 +176,16 @@ class ScriptedModel:
 
     def _pieces(self, text: str) -> Iterable[str]:
         return (text[i : i + self._piece] for i in range(0, len(text), self._piece))
+
+
+def _in_order(scripts: Iterable[Script | str]) -> Callable[[Request], Script | str]:
+    """One script after the other, whatever is asked."""
+    listed = list(scripts)
+    left = iter(listed)
+
+    def following(request: Request) -> Script | str:
+        for one in left:
+            return one
+        raise RequestRejected(f"The script is over after {len(listed)} replies.")
+
+    return following

@@ -74,6 +74,14 @@ async def test_cancelling_keeps_what_was_said() -> None:
     assert reply.text == "said"
 
 
+async def test_a_function_gives_the_script_for_each_request() -> None:
+    model = ScriptedModel(lambda request: f"{len(request.messages)} messages, {request.messages[-1]['content']!r} last")
+    for messages in ([user("a")], [user("a"), user("b")]):
+        await model.complete(messages, [], reply := Reply(), lambda e: None)
+        assert reply.text == f"{len(messages)} messages, {messages[-1]['content']!r} last"
+    assert len(model.requests) == 2
+
+
 async def test_it_offers_what_the_client_offers() -> None:
     from hypercode.llm.client import Client
 
