@@ -29,6 +29,10 @@ LIMITS = (
 """One line on what the box does, and one on what it does not."""
 
 _GET_IT = "Install bubblewrap 0.8 or newer: apt, dnf, pacman or zypper install bubblewrap."
+_ALLOW_IT = (
+    "Allow user namespaces: `sysctl user.max_user_namespaces` must not be 0, nor Debian's "
+    "kernel.unprivileged_userns_clone; in a container it is its engine that has to be told."
+)
 _SECONDS = 10.0
 _CANARY = "hypercode-doctor-canary"
 
@@ -103,7 +107,8 @@ async def look_at_box(config: Config, environ: Mapping[str, str]) -> list[Findin
             box = await asyncio.to_thread(Box.probe, ground.policy, environment)
             if not box.full:
                 level: Level = "problem" if needed else "warning"
-                todo = f"{_GET_IT} Mode auto does not start without it." if needed else _GET_IT
+                todo = _ALLOW_IT if box.why.startswith("This system does not let") else _GET_IT
+                todo += " Mode auto does not start without a box." if needed else ""
                 hint = (
                     todo
                     if sys.platform == "linux"

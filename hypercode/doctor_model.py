@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hypercode.config import Config, pick_key
+from hypercode.config import Config, Folders, is_loopback, pick_key
 from hypercode.errors import AuthError, ConfigError, ModelError, ModelUnavailable
 from hypercode.findings import Finding
 from hypercode.llm import catalog
@@ -21,7 +21,7 @@ from hypercode.llm.catalog import Catalog
 from hypercode.llm.client import Client
 from hypercode.llm.quirks import host_of, is_openrouter
 from hypercode.llm.settings import ModelSettings
-from hypercode.parts import model_settings
+from hypercode.parts import key_advice, model_settings
 
 __all__ = ["SECONDS", "account_findings", "connection", "look_at_model"]
 
@@ -34,13 +34,16 @@ _NEW_KEY = "Make a new key where this server's keys are made, and set that one."
 
 def connection(config: Config, environ: Mapping[str, str]) -> tuple[ModelSettings | None, Finding]:
     """How to reach the model, None where that cannot be, and what is to be said of the key."""
+    key = pick_key(config, environ)
+    if key is None and not is_loopback(config.base_url):
+        todo = key_advice(config).replace("this file", str(Folders.of(environ).config_file))
+        return None, Finding("key", "problem", f"There is no key for {config.base_url}.", todo)
     try:
         settings = replace(model_settings(config, environ), connect_timeout=SECONDS)
     except ConfigError as error:
-        first, _, todo = str(error).partition("\n")
-        return None, Finding("key", "problem", first, " ".join(todo.split()) or "See `hypercode config show`.")
+        return None, Finding("key", "problem", str(error), "See `hypercode config show`.")
     host = host_of(config.base_url)
-    if pick_key(config, environ) is None:
+    if key is None:
         return settings, Finding("key", "ok", f"{host} is on this machine and needs no key.")
     seen = "" if is_openrouter(config.base_url) else " Whether it is accepted, a request shows: --stream sends one."
     return settings, Finding("key", "ok", f"There is a key for {host}.{seen}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Level"]
+__all__ = ["Finding", "Level", "verdict"]
 
 Level = Literal["ok", "warning", "problem"]
 """A `problem` keeps something from working that is needed; a `warning` is worth knowing."""
@@ -19,3 +20,9 @@ class Finding:
     level: Level
     text: str
     todo: str = ""
+
+
+def verdict(findings: Sequence[Finding]) -> tuple[bool, str]:
+    """Whether nothing that is needed is broken, and a sentence that says so."""
+    healthy = all(finding.level != "problem" for finding in findings)
+    return healthy, "Everything that is needed works." if healthy else "Something that is needed is broken."

@@ -17,8 +17,13 @@ __all__ = ["TIMES", "LoopGuard", "call_key"]
 TIMES = 3
 """How often a call may give the same result; before the next try a person is asked, and a yes lets as many more through."""
 
-_KEPT_OUTPUT = re.compile(r"output-[0-9a-f]{8,}\.txt")
-"""The file that has the whole of a long output is a new one each time."""
+_NEW_EACH_TIME = re.compile(
+    r"output-[0-9a-f]{8,}\.txt"  # the file that has the whole of a long output
+    r"|\b\d+(?:\.\d+)? ?(?:[mµn]?s|sec|secs|seconds?|minutes?)\b"  # how long it took
+    r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?"  # the time of day
+    r"|\b0x[0-9a-f]{6,}\b"  # an address
+)
+"""What differs in two results that say the same."""
 
 
 def call_key(name: str, arguments: Mapping[str, Any] | str) -> str:
@@ -57,5 +62,5 @@ class LoopGuard:
             for other in [other for other in self._results if other not in self._changes]:
                 del self._results[other]
                 self._granted.pop(other, None)
-        digest = sha256(_KEPT_OUTPUT.sub("output", result).encode("utf-8", "replace")).digest()
+        digest = sha256(_NEW_EACH_TIME.sub("…", result).encode("utf-8", "replace")).digest()
         self._results.setdefault(call, Counter())[digest] += 1

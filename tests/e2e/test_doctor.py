@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from list_server import ListServer
 from stage import HYPERCODE, answer, call, chunk, text
 
-from hypercode import doctor
+from hypercode import checkup
 from hypercode.config import Config
 from hypercode.doctor_box import Ground, attack, look_at_box
 from hypercode.doctor_model import look_at_model
@@ -90,7 +90,7 @@ def test_no_key_is_a_problem_and_nobody_is_asked(stage):
     started = time.monotonic()
     found = examined(stage(), code=1, HYPERCODE_BASE_URL="", HYPERCODE_API_KEY="")
     assert problems(found) == ["key"]
-    assert of(found, "key") == [("problem", "No API key for https://openrouter.ai/api/v1.")]
+    assert of(found, "key") == [("problem", "There is no key for https://openrouter.ai/api/v1.")]
     assert of(found, "network") == []
     assert time.monotonic() - started < 30
 
@@ -177,11 +177,11 @@ def test_a_folder_that_is_none(stage):
 
 async def test_without_ripgrep(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    finding = await doctor._ripgrep({"PATH": str(tmp_path)})
+    finding = await checkup._ripgrep({"PATH": str(tmp_path)})
     assert (finding.level, "grep and glob do not work" in finding.text) == ("problem", True)
     (tmp_path / "rg").write_text("#!/bin/sh\nexit 3\n")
     (tmp_path / "rg").chmod(0o755)
-    finding = await doctor._ripgrep({"PATH": str(tmp_path)})
+    finding = await checkup._ripgrep({"PATH": str(tmp_path)})
     assert (finding.level, "exit code 3" in finding.text) == ("problem", True)
 
 
@@ -343,6 +343,19 @@ async def test_without_bubblewrap(monkeypatch, mode, level):
     [finding] = await look_at_box(Config(mode=mode), {"PATH": "/usr/bin:/bin"})
     assert (finding.level, finding.text.startswith("Sandbox: none — every command asks.")) == (level, True)
     assert "bubblewrap 0.8" in finding.todo
+
+
+@pytest.mark.skipif(
+    Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists(), reason="AppArmor has advice of its own"
+)
+async def test_bubblewrap_without_namespaces_needs_no_installing(monkeypatch, tmp_path):
+    bwrap = tmp_path / "bwrap"
+    bwrap.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace, likely' >&2\nexit 1\n")
+    bwrap.chmod(0o755)
+    monkeypatch.setattr("hypercode.safety.sandbox.find_bwrap", lambda path, policy: str(bwrap))
+    [finding] = await look_at_box(Config(), {"PATH": "/usr/bin:/bin"})
+    assert "This system does not let bubblewrap make namespaces (bwrap: No permissions" in finding.text
+    assert finding.todo.startswith("Allow user namespaces: ")
 
 
 @needs_box

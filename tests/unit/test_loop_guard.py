@@ -33,6 +33,24 @@ def test_three_times_the_same_result(results, times):
     assert guard.stuck(EDIT) == 0
 
 
+@pytest.mark.parametrize(
+    ("results", "times"),
+    [
+        (["3 failed in 0.03s", "3 failed in 0.05s", "3 failed in 12 seconds"], 3),
+        (["at 10:00:01 no", "at 10:00:02 no", "at 10:01:00.5 no"], 3),
+        (["<f at 0x7f0012ab>", "<f at 0x7f0012ac>", "<f at 0x7f0012ad>"], 3),
+        (["[output-0123456789ab.txt]", "[output-ff23456789ab.txt]", "[output-aa23456789ab.txt]"], 3),
+        (["3 failed", "2 failed", "1 failed"], 0),
+        (["line 10", "line 11", "line 12"], 0),
+        (["took 1 step", "took 2 steps", "took 3 steps"], 0),
+    ],
+)
+def test_what_is_new_each_time_makes_no_difference(results, times):
+    guard = LoopGuard()
+    seen(guard, CALL, *results)
+    assert guard.stuck(CALL) == times
+
+
 def test_a_yes_lets_three_more_through_and_then_it_asks_again():
     guard = LoopGuard()
     seen(guard, CALL, *"aaa")
