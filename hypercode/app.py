@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import shutil
 import time
 from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,21 +25,24 @@ from hypercode.agent import Agent, Complete, Limits, Result, exit_code
 from hypercode.config import Config, Folders
 from hypercode.errors import ConfigError
 from hypercode.events import Bus
+from hypercode.extensions import Extensions
 from hypercode.memory.context import Meter, parts, prompt_parts
 from hypercode.memory.fit import Fit
 from hypercode.memory.instructions import Instructions
 from hypercode.memory.sessions import find, latest, path_of
 from hypercode.memory.skills import Skills
-from hypercode.memory.skills import load as load_skills
-from hypercode.parts import gate_for, model_settings, secrets_of
+from hypercode.parts import client_for, gate_for, keys_of, memory_for, secrets_of, toolbox_for
 from hypercode.process import child_environment
 from hypercode.safety.approval import Asker, Gate, Mode
 from hypercode.safety.redact import Redactor
+from hypercode.safety.shown import Shown
+from hypercode.safety.temp_folder import TempFolder
 from hypercode.safety.trust import Trust, TrustState
-from hypercode.tools.base import Tool, Toolbox, ToolContext
-from hypercode.tools.skill import skill_tool
+from hypercode.tools.base import Tool, ToolContext
 
 if TYPE_CHECKING:
+    from hypercode.findings import Finding
+    from hypercode.local_model import LocalModel, Offer
     from hypercode.memory.history import Loaded
     from hypercode.memory.undo import Undo
     from hypercode.memory.user_commands import UserCommands
@@ -58,11 +60,15 @@ class App:
     gate: Gate
     session: str
     client: Any
-    temp: Path
+    temp: TempFolder
     redactor: Redactor
     fit: Fit
     instructions: Instructions
     skills: Skills
+    environ: Mapping[str, str] = field(repr=False)
+    shown: Shown
+    extensions: Extensions
+    local: LocalModel | None = None
     box_said: str = ""
     _started: bool = False
     _probing: asyncio.Future[None] | None = None
@@ -76,23 +82,47 @@ class App:
     def start(self) -> None:
         """Announce the session, and what the configuration had to say; clear away what a killed session left half-written."""
         self.gate.files.sweep()
+        self.temp.claim()
         self._started = True
         self.bus.on(events.Notice, self._keep_notice)
+        self.extensions.attach()
         cwd = str(self.agent.context.workspace)
         self.bus.emit(events.SessionStart(self.session, self.config.model, cwd, __version__))
         for notice in self.config.notices:
             self.bus.emit(events.Notice("warning", notice))
+        self.extensions.tell()
+        if self.local is not None:
+            self.local.client.begin()
+            if not self.local.undecided:
+                self.use_local(self.local.chosen)
         if self.gate.mode is Mode.AUTO and not self.gate.boxed:
             self.bus.emit(events.Notice("warning", "Mode auto without a sandbox: commands run with all your rights."))
 
     def prompt_parts(self) -> dict[str, str]:
         """The system prompt of the next request, by part."""
+        self.extensions.ready()
         return prompt_parts(
             self.agent.context.workspace,
             plan=self.gate.mode is Mode.PLAN,
             instructions=self.instructions.text,
             skills=self.skills.text,
+            short=self.local is not None and self.local.small,
         )
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it is still to be said which of several models on this machine is used."""
+        return self.local is not None and self.local.undecided
+
+    def use_local(self, offer: Offer) -> None:
+        """Talk to this model on this machine, and say which one it is."""
+        if self.local is not None:
+            self.local.use(offer)
+            self.agent.about["model"] = self.config.model
+            self.agent.context.most = self.local.result_characters
+            self.agent.tools = toolbox_for(self.skills, self.local, self.extensions.tools)
+            self.use_window(None)
+            self.bus.emit(events.Notice("info", self.local.label()))
 
     @property
     def undo(self) -> Undo:
@@ -114,19 +144,25 @@ class App:
         """A step that `undo` can take back, around an attempt of a tool that changes files."""
         if tool.effect == "read":
             return nullcontext()
-        path = values.get("path")
-        subject = str(values.get("command") if tool.effect == "shell" else path)
-        label = self.redactor.text(f"{tool.name} {subject}")
-        return self.undo.step(label, path=path if isinstance(path, str) else None, scan=tool.effect == "shell")
+        path, command = values.get("path"), values.get("command")
+        named = path if isinstance(path, str) and tool.effect == "edit" else None
+        label = self.redactor.text(f"{tool.name} {named or command or dict(values)}")
+        return self.undo.step(label, path=named, scan=named is None)
 
     def trust_changed(self) -> None:
         """Use what a folder brings that the person has just come to trust; its settings count from the next start."""
-        self.instructions, self.skills = _memory(self.config, self.folders, self.agent.context.workspace)
-        self.agent.tools = Toolbox.discover().plus(skill_tool(self.skills))
+        self.instructions, self.skills = memory_for(self.config, self.folders, self.agent.context.workspace)
+        self.agent.tools = toolbox_for(self.skills, self.local, self.extensions.tools)
 
     def context_sizes(self) -> dict[str, int]:
         """About how many tokens each part of the next request takes."""
         return parts(self.prompt_parts(), self.agent.tools.schemas(), self.agent.messages, self.fit.meter)
+
+    async def examine(self, *, stream: bool) -> list[Finding]:
+        """What works here and what does not; with `stream` a short answer is measured, which may cost something."""
+        from hypercode.checkup import examine_session
+
+        return await examine_session(self.config, self.folders, self.environ, stream=stream, local=self.local)
 
     def own_commands(self, builtin: Collection[str]) -> UserCommands:
         """The person's own slash commands, and those of a trusted project; a name of `builtin` is refused with a notice."""
@@ -142,9 +178,9 @@ class App:
 
     def use_window(self, model: Any) -> None:
         """What the catalog knows of the model (None: nothing)."""
-        self.fit.meter.use(
-            model.context if model else None, model.max_output if model else None, self.config.max_tokens
-        )
+        served = self.local.window(self.config.model) if self.local is not None else None
+        context = served or (model.context if model else None)
+        self.fit.meter.use(context, model.max_output if model else None, self.config.max_tokens)
 
     def _touched(self, event: events.ToolExecutionStart) -> None:
         path = event.arguments.get("path")
@@ -245,7 +281,7 @@ class App:
         policy = Policy(
             files.roots,
             self.gate.home,
-            self.temp,
+            self.temp.path,
             self.folders.state / "quarantine",
             own=self.folders.own,
             readable=(self.folders.cache / "outputs", self.folders.config_file.parent / "skills"),
@@ -254,6 +290,7 @@ class App:
         context.box = box if box.kind != "none" else None
         self.gate.boxed = box.full
         self.box_said = box.describe()
+        box.warm_up()
         for report in box.recovered:
             self.config.notices.append(report)
 
@@ -279,8 +316,9 @@ class App:
         self._close_journal()
         if self._undo is not None:
             self._undo.close()
+        await self.extensions.aclose()
         await self.bus.aclose()
-        await asyncio.to_thread(shutil.rmtree, self.temp, ignore_errors=True)
+        await asyncio.to_thread(self.temp.close)
         if self.client is not None:
             await self.client.aclose()
 
@@ -302,27 +340,29 @@ def build(
     folders = Folders.of(environ)
     session = new_session_id()
     bus = bus or Bus()
+    bus.through = shown = Shown(keys_of(config, environ))
     spill = folders.cache / "outputs" / session
+    ask = shown.asker(ask) if ask else None
     gate = gate_for(
         config, cwd=cwd, environ=environ, ask=ask, notify=lambda text: bus.emit(events.Notice("warning", text))
     )
-    client = None
+    client, local = None, None
     if complete is None:
-        client = _client(config, environ)
+        client, local = client_for(config, environ)
         complete = client.complete
-    temp = folders.cache / "temp" / session
+    temp = TempFolder(folders.cache / "temp" / session)
     context = ToolContext(
         files=gate.files,
         spill=spill,
-        environment=child_environment(environ, temp=temp, keep=config.keep_env),
+        environment=child_environment(environ, temp=temp.path, keep=config.keep_env),
         passes=gate.passes,
     )
     redactor = Redactor([*secrets_of(config, environ)])
-    instructions, skills = _memory(config, folders, gate.files.workspace)
+    instructions, skills = memory_for(config, folders, gate.files.workspace)
     fit = Fit(complete, Meter())
     agent = Agent(
         complete=fit.complete,
-        tools=Toolbox.discover().plus(skill_tool(skills)),
+        tools=toolbox_for(skills, local),
         context=context,
         approve=gate,
         bus=bus,
@@ -331,7 +371,10 @@ def build(
         limits=Limits(config.max_turns, config.max_cost, config.timeout),
         about={"cwd": str(gate.files.workspace), "model": config.model, "version": __version__},
     )
-    app = App(config, folders, agent, gate, session, client, temp, redactor, fit, instructions, skills)
+    outside = config, agent, gate.files, redactor, environ
+    extensions = Extensions(*outside, session=lambda: app.session, served=client is not None)
+    made = config, folders, agent, gate, session, client, temp, redactor, fit, instructions, skills
+    app = App(*made, environ, shown, extensions, local)
     gate.files.on_change = lambda change: app.undo.record(change)
     fit.replace = lambda done: agent.compacted(done.messages, done.reply)
     app.use_window(None)
@@ -350,22 +393,6 @@ def build(
     return app
 
 
-def _memory(config: Config, folders: Folders, workspace: Path) -> tuple[Instructions, Skills]:
-    """What the person wrote down for the model, and what a trusted project did."""
-    trust, own = Trust(folders.state, own=folders.own), folders.config_file.parent
-    accepted, trusted = trust.accepted(workspace), trust.of(workspace) is TrustState.TRUSTED
-    instructions = Instructions(workspace, user_folder=own, accepted=accepted, trusted=trusted)
-    skills = load_skills([own / "skills"], accepted, trusted=trusted)
-    config.notices += [*trust.notices, *instructions.notices, *skills.notices]
-    return instructions, skills
-
-
 def new_session_id() -> str:
     """An id that sorts by time and that nobody else has."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-
-
-def _client(config: Config, environ: Mapping[str, str]) -> Any:
-    from hypercode.llm.client import Client
-
-    return Client(model_settings(config, environ))

@@ -232,7 +232,8 @@ class _Spill:
             return
         try:
             if self._file is None:
-                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                for folder in reversed([p for p in (self._folder, *self._folder.parents) if not p.exists()]):
+                    folder.mkdir(exist_ok=True, mode=0o700)
                 path = self._folder / f"output-{secrets.token_hex(6)}.txt"
                 self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
                 self.path = path

@@ -17,14 +17,15 @@ from typing import Annotated, Any
 
 import typer
 
-from hypercode.cli_more import doctor, models, policy_replay
+from hypercode.cli_completion import Commands, modes, operations, outputs, sessions
+from hypercode.cli_more import Local, LocalModel, demo, doctor, models, policy_replay
 from hypercode.cli_sessions import replay, sessions_app
 from hypercode.config import Config, Folders, current_folder, example, setting_names
 from hypercode.errors import ConfigError
 
 __all__ = ["VALUE_OPTIONS", "application", "arrange", "main"]
 
-COMMANDS = ("run", "sessions", "replay", "models", "config", "policy", "doctor")
+COMMANDS = ("run", "sessions", "replay", "models", "config", "policy", "doctor", "demo")
 VALUE_OPTIONS = frozenset(
     [
         "-m",
@@ -33,6 +34,7 @@ VALUE_OPTIONS = frozenset(
         "--resume",
         "--profile",
         "--base-url",
+        "--local-model",
         "--mode",
         "--allow",
         "--deny",
@@ -48,6 +50,7 @@ VALUE_OPTIONS = frozenset(
 )
 
 application = typer.Typer(
+    cls=Commands,
     add_completion=True,
     no_args_is_help=False,
     rich_markup_mode=None,
@@ -65,10 +68,13 @@ application.add_typer(sessions_app, name="sessions")
 application.command()(replay)
 application.command()(models)
 application.command()(doctor)
+application.command()(demo)
 policy_app.command("replay")(policy_replay)
 
 Profile = Annotated[str | None, typer.Option(help="A named set of settings from the configuration file.")]
-ModeOption = Annotated[str | None, typer.Option(help="How much runs unasked: ask, edits, plan or auto.")]
+ModeOption = Annotated[
+    str | None, typer.Option(help="How much runs unasked: ask, edits, plan or auto.", autocompletion=modes)
+]
 Rules = list[str] | None
 Allow = Annotated[Rules, typer.Option(help='A command that runs unasked, as first words: "git log".')]
 Deny = Annotated[Rules, typer.Option(help="A command that never runs, as first words.")]
@@ -78,6 +84,8 @@ SESSION_OPTIONS: dict[str, tuple[Any, Any]] = {
     "model": (Annotated[str | None, typer.Option("--model", "-m", help="The model, as the server names it.")], None),
     "profile": (Profile, None),
     "base_url": (Annotated[str | None, typer.Option(help="OpenRouter or any OpenAI-compatible server.")], None),
+    "local": (Local, None),
+    "local_model": (LocalModel, None),
     "mode": (ModeOption, None),
     "allow": (Allow, None),
     "deny": (Deny, None),
@@ -88,7 +96,13 @@ SESSION_OPTIONS: dict[str, tuple[Any, Any]] = {
     "resume": (
         Annotated[
             str | None,
-            typer.Option("--resume", "-r", metavar="[SESSION]", help="Go on with this one; without an id: choose one."),
+            typer.Option(
+                "--resume",
+                "-r",
+                metavar="[SESSION]",
+                help="Go on with this one; without an id: choose one.",
+                autocompletion=sessions,
+            ),
         ],
         None,
     ),
@@ -272,7 +286,9 @@ def chat(
 def run(
     session: Session,
     task: Annotated[list[str] | None, typer.Argument(help="What to do; - reads it from stdin.")] = None,
-    output: Annotated[str, typer.Option(help="text, json (one object) or jsonl (the event stream).")] = "text",
+    output: Annotated[
+        str, typer.Option(help="text, json (one object) or jsonl (the event stream).", autocompletion=outputs)
+    ] = "text",
     schema: Annotated[bool, typer.Option("--schema", help="Print the schema of the event stream and exit.")] = False,
 ) -> None:
     """One task, then exit. Piped stdin is added to the task."""
@@ -297,9 +313,13 @@ def config_main(context: typer.Context) -> None:
 @config_app.command("show")
 def config_show(profile: Profile = None) -> None:
     """Each setting with its value and where it came from."""
+    from hypercode.parts import secrets_of
+    from hypercode.safety.redact import Redactor
+
     config = settings(os.environ, profile)
+    redactor = Redactor(secrets_of(config, os.environ))
     for name in setting_names():
-        value = getattr(config, name)
+        value = redactor.value(getattr(config, name))
         shown = "(set, not shown)" if name == "api_key" and value else repr(value)
         print(f"{name} = {shown}   # {config.sources[name]}")  # noqa: T201
 
@@ -343,7 +363,7 @@ def policy_test(
 
 @policy_app.command("path")
 def policy_path(
-    operation: Annotated[str, typer.Argument(help="read, write, edit, ls, glob or grep.")],
+    operation: Annotated[str, typer.Argument(help="read, write, edit, ls, glob or grep.", autocompletion=operations)],
     path: Annotated[str, typer.Argument(help="The path as a tool would be given it.")],
     as_json: AsJson = False,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from hypercode.cli_completion import formats, sessions
 from hypercode.config import Folders, current_folder, load
 from hypercode.errors import ConfigError
 
@@ -18,7 +19,10 @@ sessions_app = typer.Typer(help="Saved conversations of this folder.", rich_mark
 Cwd = Annotated[Path | None, typer.Option(help="The folder whose conversations are meant.")]
 Everywhere = Annotated[bool, typer.Option("--all", help="Those of all folders.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
-Name = Annotated[str, typer.Argument(help="Its id, the beginning or end of it, or its name.", metavar="SESSION")]
+Name = Annotated[
+    str,
+    typer.Argument(help="Its id, the beginning or end of it, or its name.", metavar="SESSION", autocompletion=sessions),
+]
 
 
 def _folder(cwd: Path | None, context: typer.Context | None = None) -> Path:
@@ -62,7 +66,7 @@ def sessions_export(
     context: typer.Context,
     session: Name,
     file: Annotated[Path | None, typer.Argument(help="A new file, private to you; stdout without it.")] = None,
-    kind: Annotated[str, typer.Option("--format", help="md or json.")] = "md",
+    kind: Annotated[str, typer.Option("--format", help="md or json.", autocompletion=formats)] = "md",
     cwd: Cwd = None,
 ) -> None:
     """A conversation as Markdown or JSON."""
@@ -74,7 +78,7 @@ def sessions_export(
 @sessions_app.command("delete")
 def sessions_delete(
     context: typer.Context,
-    session: Annotated[list[str], typer.Argument(help="Ids or names.", metavar="SESSION...")],
+    session: Annotated[list[str], typer.Argument(help="Ids or names.", metavar="SESSION...", autocompletion=sessions)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     cwd: Cwd = None,
 ) -> None:

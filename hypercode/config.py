@@ -56,6 +56,11 @@ class Config:
     models: list[str] = _key("Models to try, in this order, when the first cannot answer.", [], project="choose")
     base_url: str = _key("The server: OpenRouter or any OpenAI-compatible base URL.", OPENROUTER_URL)
     api_key: str = _key("The key for base_url; better kept in the environment. Keep this file private.", "")
+    local: bool = _key(
+        "A model on this machine instead of base_url: a server that is found, else the embedded one.", False
+    )
+    local_model: str = _key("With local: a GGUF file for the embedded server; no other one is looked for then.", "")
+    local_ports: list[int] = _key("Where local looks for model servers, on 127.0.0.1.", [11434, 1234, 8080, 8000])
     mode: str = _key("How much runs unasked: ask, edits, plan or auto.", "ask", choices=_MODES)
     sandbox: bool = _key("Run commands in the sandbox where there is one.", True)
     allow: list[str] = _key('Commands that run unasked, as first words: "git log".', [])
@@ -63,7 +68,11 @@ class Config:
     add_dirs: list[str] = _key("Further folders that the tools may use like the workspace.", [])
     keep_env: list[str] = _key("Environment variables that commands get beside the usual ones.", [])
     max_turns: int = _key("Model calls for one task.", 50, least=1)
-    max_cost: float | None = _key("USD of a session that the next call must not pass; a call is taken to cost what the last one did.", None, least=0)
+    max_cost: float | None = _key(
+        "USD of a session that the next call must not pass; a call is taken to cost what the last one did.",
+        None,
+        least=0,
+    )
     timeout: float | None = _key("Seconds after which a task stops.", None, least=0.001)
     first_event_timeout: float = _key(
         "Seconds to wait for the first event of a reply; idle_timeout where only that is set.", 120.0, least=0.001
@@ -82,9 +91,15 @@ class Config:
     provider: dict[str, Any] = _key("OpenRouter's routing preferences, sent as they are.", {})
     reasoning: dict[str, Any] = _key('Reasoning settings, sent as they are: {effort = "high"}.', {}, project="choose")
     extra_body: dict[str, Any] = _key("Further fields for each request, sent as they are.", {})
+    listeners: list[str] = _key("Listeners as module:attach of installed packages; attach gets the bus.", [])
+    trace: bool = _key("Write each session's spans to a file, and to OpenTelemetry where that is set up.", False)
+    trace_content: bool = _key("Let the spans also say what was said, read and run.", False)
     profiles: dict[str, Any] = _key("Named sets of the keys above; choose one with --profile.", {})
     sources: dict[str, str] = field(default_factory=dict, metadata={"internal": True})
     notices: list[str] = field(default_factory=list, metadata={"internal": True})
+
+    def __post_init__(self) -> None:
+        self.sources = self.sources or dict.fromkeys(_FIELDS, "default")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **flags: Any) -> Config:
@@ -142,7 +157,7 @@ def load(
     `flags` holds what was given on the command line (None: not given); list flags add to the files' lists.
     `project` is a project's file with the content that the person trusted.
     """
-    config = Config(sources=dict.fromkeys(_FIELDS, "default"))
+    config = Config()
     user = _read(user_file)
     _apply(config, user, str(user_file))
     if profile is not None:
@@ -158,6 +173,7 @@ def load(
         if isinstance(value, list):
             value = [*getattr(config, key), *value]
         _set(config, key, value, f"--{key.replace('_', '-')}")
+    _settle_local(config)
     _check_url(config)
     return config
 
@@ -282,6 +298,8 @@ def _apply_profile(config: Config, profile: str, user_file: Path) -> None:
         raise ConfigError("must be a table of settings", file=str(user_file), key=f"profiles.{profile}")
     if "base_url" in values and "api_key" not in values:
         config.api_key = ""  # the key outside the profile belongs to another server
+    if "base_url" in values:
+        config.local = False
     _apply(config, values, str(user_file), f"profiles.{profile}.")
 
 
@@ -313,14 +331,21 @@ def _typed(key: str, value: Any, source: str, name: str) -> Any:
         value = float(value)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise ConfigError(f"must be {_describe(kinds[0])}, not {value!r}", file=source, key=name)
-    if list in kinds and not all(isinstance(item, str) for item in value):
-        raise ConfigError("must be a list of texts", file=source, key=name)
+    if list in kinds:
+        _check_items(typing.get_args(options[0])[0], value, source, name)
     if f.metadata["choices"] and value not in f.metadata["choices"]:
         raise ConfigError(f"must be one of {', '.join(f.metadata['choices'])}, not {value!r}", file=source, key=name)
     least = f.metadata["least"]
     if least is not None and value is not None and not value >= least:
         raise ConfigError(f"must be at least {least:g}, not {value!r}", file=source, key=name)
     return value
+
+
+def _check_items(kind: type, items: list[Any], source: str, name: str) -> None:
+    if kind is str and not all(isinstance(item, str) for item in items):
+        raise ConfigError("must be a list of texts", file=source, key=name)
+    if kind is int and not all(type(item) is int and 0 < item < 65536 for item in items):
+        raise ConfigError("must be a list of port numbers", file=source, key=name)
 
 
 def _describe(kind: type) -> str:
@@ -340,6 +365,18 @@ def _nearest(word: str, known: Mapping[str, Any]) -> str:
 
     close = difflib.get_close_matches(word, list(known), 2)
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def _settle_local(config: Config) -> None:
+    """Whether a model on this machine is meant: the stronger of the settings that name a server decides."""
+    sources = config.sources
+    if sources["local_model"] == "--local-model":
+        config.local, sources["local"] = True, "--local-model"
+    flagged = sources["local"].startswith("--")
+    if flagged and sources["base_url"] == "--base-url":
+        raise ConfigError("looks for a server itself; leave out --base-url", key=sources["local"])
+    if not flagged and sources["base_url"] in ("--base-url", "HYPERCODE_BASE_URL"):
+        config.local = False
 
 
 def _check_url(config: Config) -> None:

@@ -48,7 +48,8 @@ class ConfigError(HypercodeError):
     """
 
     def __init__(self, message: str, *, file: str | None = None, key: str | None = None) -> None:
-        where = ": ".join(part for part in (file, key) if part)
+        option = file if file and file.startswith("--") else None  # a flag names its key already
+        where = option or ": ".join(part for part in (file, key) if part)
         super().__init__(f"{where}: {message}" if where else message)
         self.file = file
         self.key = key

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -222,10 +222,12 @@ def to_dict(event: Event) -> dict[str, Any]:
 class Bus:
     """Carries events to listeners, synchronously and in order.
 
-    A listener that raises is isolated: its traceback goes to the log and one `Notice` names it.
+    A listener that raises is isolated: its traceback goes to the log and one `Notice` names it.  `through` makes of each
+    event what the listeners get in its place.
     """
 
     def __init__(self) -> None:
+        self.through: Callable[[Event], Sequence[Event]] | None = None
         self._listeners: list[tuple[type[Any] | None, Listener]] = []
         self._routes: dict[type[Any], tuple[Listener, ...]] = {}
         self._broken: set[Listener] = set()
@@ -257,6 +259,13 @@ class Bus:
 
     def emit(self, event: Event) -> None:
         """Hand the event to every listener, in the order in which they subscribed."""
+        if self.through is None:
+            self._deliver(event)
+            return
+        for passed in self.through(event):
+            self._deliver(passed)
+
+    def _deliver(self, event: Event) -> None:
         kind = type(event)
         route = self._routes.get(kind)
         if route is None:

@@ -189,7 +189,11 @@ class Execution:
             self.bus.emit(events.ToolOutput(call.id, text))
 
         context = replace(self.context, output=show)
-        preview = await tool.preview(context, values)
+        try:
+            preview = await tool.preview(context, values)
+        except ToolError as error:
+            self.refused += error.kind == "refused"  # the gate would have said so too
+            raise
         detail, confirm = (preview.text, preview.confirm) if preview else ("", None)
         refusal = await self.approve(tool.name, tool.effect, values, detail=detail, confirm=confirm)
         if refusal is not None:

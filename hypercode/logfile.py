@@ -62,7 +62,8 @@ class _LazyFile(logging.FileHandler):
         self._path = path
 
     def _open(self):  # type: ignore[no-untyped-def]
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in reversed([p for p in self._path.parents if not p.exists()]):
+            folder.mkdir(exist_ok=True, mode=0o700)
         return open(
             self._path,
             "a",

@@ -17,6 +17,7 @@ from hypercode.errors import ConfigError
 from hypercode.events import Bus
 from hypercode.logfile import log_events, open_log
 from hypercode.parts import secrets_of
+from hypercode.safety.own_process import close_to_others, take_environment
 from hypercode.safety.redact import Redactor
 from hypercode.ui import headless
 from hypercode.ui.terminal_ask import TerminalAsker, open_terminal
@@ -39,9 +40,8 @@ def run(
     if output not in OUTPUTS:
         raise ConfigError(f"must be one of {', '.join(OUTPUTS)}, not {output!r}", key="--output")
     task = read_task(words)
-    environ = dict(os.environ)
-    for variable in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"):
-        os.environ.pop(variable, None)
+    environ = take_environment()
+    close_to_others()
     bus = Bus()
     redact = Redactor(secrets_of(config, environ)).text
     with open_log(environ, debug=debug, redact=redact) as path:
@@ -97,6 +97,8 @@ async def _run(
     try:
         if resume is not None:
             app.resume_conversation(app.saved_conversation(resume))
+        if app.local is not None:
+            app.local.undecided = False  # nobody is asked: the first, which is said
         app.start()
         with _Signals(app) as signals:
             result = await app.agent.run(task)

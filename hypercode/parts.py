@@ -5,18 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypercode.config import OPENROUTER_URL, Config, Folders, is_loopback, load, pick_key
 from hypercode.errors import ConfigError
 from hypercode.llm.settings import ModelSettings
+from hypercode.memory.instructions import Instructions
+from hypercode.memory.skills import Skills
+from hypercode.memory.skills import load as load_skills
 from hypercode.safety.approval import Asker, Gate, Mode
+from hypercode.safety.own_process import KEY_VARIABLES
 from hypercode.safety.paths import FileGuard
 from hypercode.safety.rule_store import RuleStore
 from hypercode.safety.rules import Rule, parse_rule
+from hypercode.safety.secret_names import secret_kind, secret_value
 from hypercode.safety.trust import Trust, TrustState
+from hypercode.tools.base import Tool, Toolbox
+from hypercode.tools.skill import skill_tool
 
-__all__ = ["configuration", "gate_for", "model_settings", "secrets_of", "workspace_of"]
+if TYPE_CHECKING:
+    from hypercode.llm.client import Client
+    from hypercode.local_model import LocalModel
+
+__all__ = [
+    "client_for",
+    "configuration",
+    "gate_for",
+    "key_advice",
+    "keys_of",
+    "memory_for",
+    "model_settings",
+    "secrets_of",
+    "toolbox_for",
+    "workspace_of",
+]
 
 
 def configuration(environ: Mapping[str, str], cwd: Path, profile: str | None = None, **flags: Any) -> Config:
@@ -84,16 +106,43 @@ def gate_for(
     return Gate(files, home, Mode(config.mode), allow, rules("deny"), ask=ask, save_rule=save, notify=notify)
 
 
+def client_for(config: Config, environ: Mapping[str, str]) -> tuple[Client, LocalModel | None]:
+    """The connection to the model, and what is known of it where it is one on this machine.  Raises ConfigError."""
+    if config.local:
+        from hypercode.local_model import connect
+
+        local = connect(config, environ)
+        return local.client, local
+    from hypercode.llm.client import Client
+
+    return Client(model_settings(config, environ)), None
+
+
+def memory_for(config: Config, folders: Folders, workspace: Path) -> tuple[Instructions, Skills]:
+    """What the person wrote down for the model, and what a trusted project did."""
+    trust, own = Trust(folders.state, own=folders.own), folders.config_file.parent
+    accepted, trusted = trust.accepted(workspace), trust.of(workspace) is TrustState.TRUSTED
+    instructions = Instructions(workspace, user_folder=own, accepted=accepted, trusted=trusted)
+    skills = load_skills([own / "skills"], accepted, trusted=trusted)
+    config.notices += [*trust.notices, *instructions.notices, *skills.notices]
+    return instructions, skills
+
+
+def toolbox_for(skills: Skills, local: LocalModel | None, own: Iterable[Tool] = ()) -> Toolbox:
+    """The tools that the model gets: those of the program, that for skills, the person's `own`; a small model gets few."""
+    tools = Toolbox.discover().plus(skill_tool(skills), *own)
+    return local.tools(tools) if local is not None else tools
+
+
 def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
     """What the model connection needs.  Raises ConfigError where the key is missing or would travel in the clear."""
     key = pick_key(config, environ)
     loopback = is_loopback(config.base_url)
     if key is None and not loopback:
-        variable = "OPENROUTER_API_KEY" if config.base_url == OPENROUTER_URL else "HYPERCODE_API_KEY"
         raise ConfigError(
-            f"No API key for {config.base_url}.\n"
-            f"Set one: export {variable}=…   (or api_key in the file that `hypercode config path` names).\n"
-            "A server on this machine needs none: --base-url http://127.0.0.1:PORT/v1 -m MODEL"
+            f"there is no key for {config.base_url}: {key_advice(config)}",
+            file=str(Folders.of(environ).config_file),
+            key="api_key",
         )
     if key is not None and config.base_url.startswith("http://") and not loopback:
         raise ConfigError(
@@ -116,6 +165,12 @@ def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
     )
 
 
+def key_advice(config: Config) -> str:
+    """What to do where there is no key for the server."""
+    variable = "OPENROUTER_API_KEY" if config.base_url == OPENROUTER_URL else "HYPERCODE_API_KEY"
+    return f"export {variable}=…, or set it in this file; a model on this machine needs none: --local"
+
+
 def _first_event_timeout(config: Config) -> float:
     """Whoever chose an idle limit and no other for the first event means both."""
     sources = config.sources
@@ -126,8 +181,17 @@ def _first_event_timeout(config: Config) -> float:
 
 def secrets_of(config: Config, environ: Mapping[str, str]) -> Iterable[str]:
     """What must not be written anywhere: every key the program knows, used in this session or not."""
-    yield from filter(None, [config.api_key, *(environ.get(v) for v in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"))])
+    yield from filter(None, [config.api_key, *(environ.get(v) for v in KEY_VARIABLES)])
     yield from (str(value) for value in config.headers.values())
+
+
+def keys_of(config: Config, environ: Mapping[str, str]) -> Iterable[str]:
+    """What must not be seen anywhere either: the keys, and those headers that carry one, with and without their scheme."""
+    yield from filter(None, [config.api_key, *(environ.get(v) for v in KEY_VARIABLES)])
+    for name, value in config.headers.items():
+        words = str(value).split()
+        if secret_kind(name) or any(secret_value(word, quoted=True, strict=True) for word in words):
+            yield from (str(value), *words[-1:])
 
 
 def workspace_of(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from hypercode.errors import ConfigError, ToolError
 from hypercode.memory import sessions
 from hypercode.memory.history import load
 from hypercode.parts import configuration, gate_for
-from hypercode.safety.approval import Gate, Mode, decide, path_question
+from hypercode.safety.approval import Gate, Mode, decide, is_command, path_question
 from hypercode.safety.command import as_json as verdict_json
 from hypercode.safety.decision import Decision
 from hypercode.safety.paths import Op
@@ -117,7 +117,7 @@ def rehearse(gate: Gate, tools: Toolbox, intent: Mapping[str, Any]) -> Rehearsed
         values = arguments if tool == "skill" else tools.find(tool).validate(arguments)
     except ToolError:
         return unusable
-    if effect == "shell":
+    if is_command(tool, effect):
         verdict = gate.classify(str(values.get("command", "")))
         rule = "; ".join(dict.fromkeys(p.rule for p in verdict.parts if p.decision is verdict.decision))
         return _rehearsed(gate.mode, Rehearsed(ident, tool, subject, verdict.decision, rule, verdict.grant), effect)

@@ -50,7 +50,6 @@ _ERROR_BODY_BYTES = 64 * 1024
 _GET_SECONDS = 30.0
 _KEEP_ALIVE_SECONDS = 120.0
 _NO_KEY = "no-key"
-_SHORTEST_KEY = 8  # characters; a shorter value, as local servers take it, is found in ordinary words
 
 Emit = Callable[[Event], None]
 
@@ -58,7 +57,7 @@ Emit = Callable[[Event], None]
 class Client:
     """A connection to one server.  `settings` may be replaced at any time; the next call uses the new ones.
 
-    `last_sign_of_life` is the time (`time.monotonic`) of the last bytes of the current stream, keep-alives included, and
+    `last_sign_of_life` is the time (`time.monotonic`) of the last bytes of the current answer, keep-alives included, and
     `retries` counts the repetitions of all calls so far.
     """
 
@@ -184,6 +183,7 @@ class Client:
             async with asyncio.timeout(None) as scope:
                 stream.start(scope)
                 response = await _open(sdk, body)
+                self.last_sign_of_life = time.monotonic()
                 async for data in response.aiter_bytes():
                     self.last_sign_of_life = time.monotonic()
                     await stream.take(data)
@@ -345,7 +345,7 @@ async def _check_response(response: httpx2.Response, settings: ModelSettings, *,
                     break
     error = http_error(
         response.status_code,
-        body,
+        settings.without_key(body.decode("utf-8", "replace")).encode(),
         {k.lower(): v for k, v in response.headers.items()},
         host=host_of(settings.base_url),
         local=loopback,
@@ -361,10 +361,8 @@ def _raise_translated(error: Exception, settings: ModelSettings, *, begun: bool 
 
     host = host_of(settings.base_url)
     if isinstance(error, ModelError):
-        key = settings.api_key or ""
-        if len(key) >= _SHORTEST_KEY and key in str(error):
-            error.args = (str(error).replace(key, "[key]"),)
-            error.__notes__ = [note.replace(key, "[key]") for note in getattr(error, "__notes__", ())]
+        error.args = (settings.without_key(str(error)),)
+        error.__notes__ = [settings.without_key(note) for note in getattr(error, "__notes__", ())]
         raise error
     if isinstance(error, openai.APIStatusError):
         headers = {k.lower(): v for k, v in error.response.headers.items()}

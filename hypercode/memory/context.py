@@ -37,6 +37,11 @@ Workspace: {workspace}
 System: {system}
 """
 
+_SHORT = """\
+You are hypercode, a coding assistant in a terminal. Look with the tools before you answer. Be brief.
+Workspace: {workspace}
+"""
+
 _PLAN = """
 The person has chosen plan mode: nothing may be changed. Look around with the reading tools and answer with a plan.
 """
@@ -45,12 +50,19 @@ _OUTPUT = 8_192
 """Tokens kept free for an answer where nobody has set a limit."""
 
 
-def prompt_parts(workspace: Path, *, plan: bool = False, instructions: str = "", skills: str = "") -> dict[str, str]:
+def prompt_parts(
+    workspace: Path, *, plan: bool = False, instructions: str = "", skills: str = "", short: bool = False
+) -> dict[str, str]:
     """The parts of the system prompt by name; what is empty is left out.
 
-    What changes least comes first, so that a provider's cache can hit.
+    What changes least comes first, so that a provider's cache can hit.  `short` is for models
+    with little room: neither skills nor instructions.
     """
-    base = _TEMPLATE.format(workspace=workspace, system=f"{platform.system()} ({platform.machine()})")
+    base = (_SHORT if short else _TEMPLATE).format(
+        workspace=workspace, system=f"{platform.system()} ({platform.machine()})"
+    )
+    if short:
+        skills = instructions = ""
     named = {"system prompt": base, "skills": skills, "instructions": instructions, "plan mode": _PLAN if plan else ""}
     return {name: text for name, text in named.items() if text}
 
@@ -129,6 +141,10 @@ class Meter:
         """How full the window was at the last request, its answer included, or will be at the next where that changed."""
         return Reading(self._reading.tokens, self.window, self._reading.estimated)
 
+    def estimated(self, tokens: int) -> Reading:
+        """How full the window would be with an estimated number of tokens."""
+        return Reading(tokens, self.window, estimated=True)
+
     def scaled(self, tokens: int) -> int:
         """An estimate, corrected by what the server has counted so far."""
         return math.ceil(tokens * self._ratio)
@@ -145,11 +161,12 @@ class Meter:
         """This request is on its way."""
         self._raw = _raw(messages, schemas)
 
-    def answered(self, usage: Mapping[str, Any] | None) -> None:
-        """The server's usage of the request that was sent, None where it gave none."""
+    def answered(self, usage: Mapping[str, Any] | None, answer: Message | None = None) -> None:
+        """The server's usage of the request that was sent, None where it gave none; then the answer is estimated, too."""
         prompt, completion = (_number((usage or {}).get(key)) for key in ("prompt_tokens", "completion_tokens"))
         if not prompt:
-            self._reading = Reading(self.scaled(self._raw), None, estimated=True)
+            answered = tokens_of(answer) if answer else 0
+            self._reading = Reading(self.scaled(self._raw + answered), None, estimated=True)
             return
         guessed = bool((usage or {}).get("estimated"))
         self._reading = Reading(prompt + completion, None, estimated=guessed)

@@ -77,7 +77,7 @@ class Fit:
                     raise
                 shrinks, history = shrinks + 1, smaller
             else:
-                self.meter.answered(reply.usage)
+                self.meter.answered(reply.usage, reply.message(complete=True))
                 return
 
     def plan(self, messages: Sequence[Message], prompt: str, tools: Sequence[dict[str, Any]]) -> Plan:

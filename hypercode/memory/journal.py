@@ -34,7 +34,8 @@ from typing import Any
 from hypercode.errors import ConfigError
 from hypercode.memory.history import Loaded, load, rebuild
 from hypercode.memory.records import RESERVED, encode, scan
-from hypercode.memory.session_file import APPEND, lock, open_to_read, private_folder, read_all, sync_folder
+from hypercode.memory.session_file import APPEND, lock, open_to_read, read_all, sync_folder
+from hypercode.safety.private_file import private_folder
 from hypercode.safety.redact import RedactedStream, Redactor
 
 __all__ = ["PARTIAL_SECONDS", "Journal", "Opened", "open_session"]
@@ -245,7 +246,7 @@ class Journal:
             self._on_failure(
                 f"The file of this session was deleted: {self.path}. A new one has what comes from now on."
             )
-        private_folder(self.path.parent)
+        private_folder(self.path.parent, follow=False)
         fd = os.open(self.path, APPEND | os.O_CREAT, 0o600)
         try:
             info = os.fstat(fd)

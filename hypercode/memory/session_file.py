@@ -10,7 +10,7 @@ from pathlib import Path
 from hypercode.errors import ConfigError
 from hypercode.safety.private_file import lock
 
-__all__ = ["APPEND", "is_open", "lock", "open_to_read", "private_folder", "read_all", "sync_folder"]
+__all__ = ["APPEND", "is_open", "lock", "open_to_read", "read_all", "sync_folder"]
 
 APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """How a session's file is opened for writing."""
@@ -48,22 +48,6 @@ def is_open(path: Path) -> bool:
         return not lock(fd)
     finally:
         os.close(fd)
-
-
-def private_folder(folder: Path) -> None:
-    """Make a folder and those above it that are missing, for the user alone, whatever the umask.  Raises OSError."""
-    missing = [p for p in (folder, *folder.parents) if not p.exists()]
-    for path in reversed(missing):
-        try:
-            path.mkdir(mode=0o700)
-            path.chmod(0o700)
-        except FileExistsError:
-            pass
-    info = os.lstat(folder)
-    if not stat.S_ISDIR(info.st_mode):
-        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    if stat.S_IMODE(info.st_mode) & 0o077:
-        folder.chmod(0o700)
 
 
 def sync_folder(folder: Path) -> None:

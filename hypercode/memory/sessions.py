@@ -17,7 +17,7 @@ from hypercode.memory.records import Record, scan
 from hypercode.memory.session_file import is_open, open_to_read
 from hypercode.messages import text_of
 
-__all__ = ["Head", "delete", "find", "folder_of", "head", "heads", "latest", "path_of"]
+__all__ = ["Head", "delete", "find", "folder_of", "head", "heads", "ids", "latest", "path_of"]
 
 _BLOCK = 32 * 1024
 _WORDS = 100  # characters of the first message
@@ -64,6 +64,11 @@ def heads(state: Path, cwd: Path | None) -> list[Head]:
     return sorted((h for h in found if h is not None), key=lambda h: (h.last, h.session), reverse=True)
 
 
+def ids(state: Path, cwd: Path) -> list[str]:
+    """The ids of the sessions of a workspace, the one begun last first; no file is opened."""
+    return sorted((path.stem for path in _files(state, cwd) if _ID.fullmatch(path.stem)), reverse=True)
+
+
 def latest(state: Path, cwd: Path) -> Path:
     """The session of this workspace that was used last and in which something was said.  Raises ConfigError."""
     for found in heads(state, cwd):
@@ -98,6 +103,7 @@ def delete(path: Path) -> None:
     try:
         path.unlink()
         path.with_suffix(".damaged").unlink(missing_ok=True)
+        (path.parents[2] / "traces" / path.name).unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot be deleted ({error.strerror})", file=str(path)) from None
 

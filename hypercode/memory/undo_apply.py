@@ -31,7 +31,12 @@ def _parent(root: Path, path: Path) -> Iterator[int]:
     fd = files.open_node(root, folder=True)
     try:
         for name in path.parent.relative_to(root).parts:
-            inner = files.open_node(name, dir_fd=fd, folder=True)
+            try:
+                inner = files.open_node(name, dir_fd=fd, folder=True)
+            except NotADirectoryError:
+                if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):  # what lies behind it is another file than the one meant
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
+                raise
             os.close(fd)
             fd = inner
         if files.real_path(fd) != path.parent:

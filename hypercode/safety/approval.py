@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from hypercode.loop_guard import TIMES
 from hypercode.safety.decision import Decision, strictest
-from hypercode.safety.needs import Needs, Passes, needs_of
+from hypercode.safety.needs import Needs, Passes, git_words, needs_of
 from hypercode.safety.paths import FileGuard, Op
 from hypercode.safety.rules import Rule, parse_rule
 
 if TYPE_CHECKING:
     from hypercode.safety.command import Verdict
 
-__all__ = ["Answer", "Asker", "Gate", "Mode", "Question", "Refusal", "decide", "path_question"]
+__all__ = ["Answer", "Asker", "Gate", "Mode", "Question", "Refusal", "decide", "is_command", "path_question"]
 
 
 class Mode(StrEnum):
@@ -56,7 +57,10 @@ def decide(mode: Mode, effect: str, verdict: Decision, *, boxed: bool = False) -
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked: the call, why, and the rule that "always" would save (None where none can)."""
+    """What a person is asked: the call, why, and the rule that "always" would save (None where none can).
+
+    Not `judged`: only its tool knows what the call does; neither a path nor a command says so.
+    """
 
     tool: str
     effect: str
@@ -65,11 +69,17 @@ class Question:
     reason: str
     decision: Decision
     rule: str | None
+    judged: bool = True
+
+    @property
+    def is_command(self) -> bool:
+        """Whether the subject is a shell command."""
+        return self.effect == "shell" and self.judged
 
     @property
     def remembers(self) -> bool:
         """Whether a yes can hold for longer than this once."""
-        return self.decision is Decision.ASK and (self.effect == "edit" or self.rule is not None)
+        return self.decision is Decision.ASK and self.judged and (self.effect == "edit" or self.rule is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +135,16 @@ class Gate:
 
         `detail` is what the person is shown (a diff); `confirm` demands a yes in every mode and says why.
         """
-        if effect == "shell":
+        if is_command(tool, effect):
             return await self._shell(tool, str(arguments.get("command", "")))
         question = path_question(tool, effect, arguments)
         if question is None:
-            return None
+            return None if effect == "read" else await self._unjudged(tool, effect, arguments, detail, confirm)
         operation, target = question
         verdict = self.files.decide(operation, target)
+        if verdict.kind == "is_directory" and effect == "read" and tool not in _OPERATIONS:
+            operation = "ls"  # another tool than ours may read a folder
+            verdict = self.files.decide(operation, target)
         decision = decide(self.mode, effect, verdict.decision)
         if effect == "edit" and self._edits_allowed and verdict.decision is Decision.AUTO and decision is Decision.ASK:
             decision = Decision.AUTO
@@ -150,7 +163,9 @@ class Gate:
         reason = (
             f"a loop? It has given the same result {times} times in this task; a yes lets it try {TIMES} times more"
         )
-        return await self._settle(Question(tool, effect, subject, "", reason, Decision.ALWAYS_ASK, None), kind="loop")
+        judged = effect != "shell" or is_command(tool, effect)
+        question = Question(tool, effect, subject, "", reason, Decision.ALWAYS_ASK, None, judged)
+        return await self._settle(question, kind="loop")
 
     def classify(self, command: str) -> Verdict:
         """The class of a command's text under the rules of this session."""
@@ -167,6 +182,9 @@ class Gate:
         decision = decide(self.mode, "shell", verdict.decision, boxed=self.boxed)
         strict = next((p.rule for p in verdict.parts if p.decision is verdict.decision), "")
         grant = verdict.grant if verdict.decision is Decision.ASK else None
+        if decision is Decision.AUTO and self.mode is not Mode.AUTO and (program := self._git_would_run(verdict)):
+            decision = Decision.DENY if self.mode is Mode.PLAN else Decision.ASK
+            strict = f"the repository makes git run a program ({program}), and there is no sandbox"
         needs = needs_of(part.command for part in verdict.parts) if self.boxed else Needs()
         reason = f"{strict}; it gets {needs}" if needs != Needs() and decision is not Decision.AUTO else strict
         refusal = await self._settle(Question(tool, "shell", command, "", reason, decision, grant), kind="refused")
@@ -174,6 +192,30 @@ class Gate:
         if refusal is None and (by_rule or decision is not Decision.AUTO):
             self.passes.grant(command, needs)
         return refusal
+
+    def _git_would_run(self, verdict: Verdict) -> str:
+        """What a git command that needs no question would run outside a box, because the repository's settings say so."""
+        words = [git_words(part.command) for part in verdict.parts]
+        if self.boxed or all(not w or any(rule.matches(w) for rule in self.allow) for w in words):
+            return ""
+        from hypercode.safety.git_watch import looking_runs
+
+        return looking_runs(self.files.workspace)
+
+    async def _unjudged(
+        self, tool: str, effect: str, arguments: Mapping[str, Any], detail: str, confirm: str | None
+    ) -> Refusal | None:
+        """A call of a tool that is not the program's own: it asks, for it runs in no box whatever it does."""
+        decision = decide(self.mode, effect, Decision.ASK)
+        if decision is Decision.AUTO and self.boxed:
+            decision = Decision.ASK
+        reason, kind = f"no tool of hypercode's own; it may {_MAY[effect]}, outside the sandbox", "refused"
+        if confirm and decision is not Decision.DENY:
+            decision, reason, kind = Decision.ALWAYS_ASK, confirm, "needs_confirmation"
+        subject = json.dumps(arguments, ensure_ascii=False, default=str)
+        return await self._settle(
+            Question(tool, effect, subject, detail, reason, decision, None, judged=False), kind=kind
+        )
 
     async def _settle(self, question: Question, *, kind: str) -> Refusal | None:
         if question.decision is Decision.AUTO:
@@ -210,6 +252,8 @@ class Gate:
         text = f"Refused for want of a person: {question.tool} {subject!r} ({question.reason})."
         if question.decision is Decision.ALWAYS_ASK:
             return f"{text} No flag allows this; it needs a yes each time, in the chat."
+        if not question.judged:
+            return f"{text} --mode auto --no-sandbox would have allowed it."
         if question.effect == "edit":
             return f"{text} --mode edits would have allowed it."
         if question.rule:
@@ -227,24 +271,30 @@ class Gate:
                 self.save_rule(question.rule)
 
 
+_OPERATIONS: Sequence[str] = ("read", "write", "edit", "ls", "glob", "grep")
+_MAY = {"edit": "change files", "shell": "run programs"}
+
+
+def is_command(tool: str, effect: str) -> bool:
+    """Whether the call's `command` is a shell command that the gate can judge; nobody knows that of another tool's."""
+    return effect == "shell" and tool == "bash"
+
+
 def path_question(tool: str, effect: str, arguments: Mapping[str, Any]) -> tuple[Op, str] | None:
     """What a call asks of the file guard, an operation and a path.
 
-    None for a call that names no path: it reads what the program itself offers.
+    None for a call that names no path: what it does is told by its tool's effect alone.
     """
-    if effect == "read" and not arguments.keys() & {"path", "pattern"}:
+    path = arguments.get("path", "." if tool in _OPERATIONS else None)
+    if effect == "shell" or not isinstance(path, str | os.PathLike):
         return None
-    return _operation(tool, effect), _target(arguments)
-
-
-def _target(arguments: Mapping[str, Any]) -> str:
-    """The path a call is about; a pattern that is looked for below a folder may lead out of it."""
-    path = str(arguments.get("path", "."))
-    return posixpath.join(path, str(arguments["pattern"])) if set(arguments) == {"path", "pattern"} else path
+    target = os.fspath(path)
+    if tool == "glob":  # a pattern that is looked for below a folder may lead out of it
+        target = posixpath.join(target, str(arguments["pattern"]))
+    return _operation(tool, effect), target
 
 
 def _operation(tool: str, effect: str) -> Any:
-    known: Sequence[str] = ("read", "write", "edit", "ls", "glob", "grep")
-    if tool in known:
+    if tool in _OPERATIONS:
         return tool
     return "write" if effect == "edit" else "read"

@@ -12,31 +12,29 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase, translate
 from functools import cache, lru_cache
 
+from hypercode.safety.path_rules import HOME_SECRETS, KEY_FILES, SYSTEM_SECRETS
+
 __all__ = ["device", "inside", "persistent", "precious", "project_secret", "resolve", "secret"]
 
-# Components in a row, anywhere in a path; patterns.
+_IN_HOME = {".npmrc", ".pypirc", ".envrc", ".env", ".authinfo*", ".cargo", ".yarnrc.yml"}
+"""Secret in a home folder alone; in a project the names below decide."""
+
+# Components in a row, anywhere in a path; patterns.  What the file guard refuses, and what only commands meet.
 _SECRETS = [
-    tuple(s.split("/"))
-    for s in (
-        ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker/config.json", ".config/gh", ".config/gcloud", ".config/op",
-        ".config/hub", ".config/glab-cli", ".config/rclone", ".config/doctl", ".config/hypercode", ".hypercode/*key*",
-        ".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".pgpass", ".my.cnf", ".mylogin.cnf", ".s3cfg",
-        ".boto", ".vault-token", ".terraform.d/credentials.tfrc.json", ".password-store", ".local/share/keyrings",
-        ".cargo/credentials*", ".gem/credentials", ".m2/settings*.xml", ".gradle/gradle.properties", ".mozilla",
-        ".thunderbird", ".config/google-chrome*", ".config/chromium", ".config/BraveSoftware", "Library/Keychains",
-        ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".config/sops", ".age",
-        ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history",
-        "etc/shadow*", "etc/gshadow*", "etc/sudoers*", "etc/ssl/private", "etc/ssh/ssh_host_*key", "etc/krb5.keytab",
-        "run/secrets", "proc/*/environ", "proc/*/task/*/environ", "proc/*/mem", "proc/kcore", "dev/mem", "dev/kmem",
-        "id_rsa", "id_dsa", "id_ecdsa*", "id_ed25519", "id_ed25519_sk", "*.kdbx", "*.keychain-db", "wallet.dat",
-    )
+    *(tuple(part.replace("@", " ") for part in row) for row in HOME_SECRETS if row not in {(name,) for name in _IN_HOME}),
+    *SYSTEM_SECRETS,
+    *(
+        tuple(s.split("/"))
+        for s in (
+            ".config/hypercode", ".hypercode/*key*", "proc/*/environ", "proc/*/task/*/environ", "proc/*/mem", "proc/kcore",
+            "dev/mem", "dev/kmem", "id_rsa", "id_dsa", "id_ecdsa*", "id_ed25519", "id_ed25519_sk", "*.kdbx", "*.keychain-db",
+            "wallet.dat",
+        )
+    ),
 ]  # fmt: skip
-_HOME_ONLY = {".npmrc", ".pypirc", ".env", ".envrc", ".authinfo", ".authinfo.gpg", ".cargo", ".yarnrc.yml"}
 _PROJECT = [
-    ".env", ".env.*", ".envrc", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "key.txt",
-    "secret", "secrets", "secret.*", "secrets.*", "*secret*.json", "*secret*.y*ml", "*secret*.toml", "*credentials*",
-    "service-account*.json", "service_account*.json", ".npmrc", ".pypirc", ".htpasswd", ".netrc", ".dockercfg",
-    "token.txt", "tokens.json", "*.tfvars", "*.tfstate", "master.key", "passwords*", "password.txt",
+    *KEY_FILES, "key.txt", "secret", "secrets", "secret.*", "secrets.*", "*secret*.json", "*secret*.y*ml",
+    "*secret*.toml", "*credentials*", "token.txt", "tokens.json", "master.key", "passwords*", "password.txt",
 ]  # fmt: skip
 _NAMES = (
     "secrets.json",
@@ -74,8 +72,19 @@ _SAFE_GIT = {"index.lock", "HEAD.lock", "MERGE_MSG", "COMMIT_EDITMSG", "shallow.
 
 
 def resolve(text: str, folders: Iterable[str]) -> list[str]:
-    """Absolute forms of a path, seen from each folder the shell may stand in; dots are folded, links are not."""
-    return [_normal(posixpath.join(folder, text)) for folder in folders]
+    """Absolute forms of a path, seen from each folder the shell may stand in; dots are folded, links are not.
+
+    A pattern such as `.?` or `.*` also names the folder above (bash before 5.2, dash, zsh with an option).
+    """
+    texts = [text]
+    if "." in text and any(c in text for c in "*?["):
+        parts = text.split("/")
+        texts += ["/".join(".." if _names_above(part) else part for part in parts)] * any(map(_names_above, parts))
+    return [_normal(posixpath.join(folder, form)) for folder in folders for form in texts]
+
+
+def _names_above(part: str) -> bool:
+    return part.startswith(".") and part not in (".", "..") and any(c in part for c in "*?[") and fnmatchcase("..", part)
 
 
 def _normal(path: str) -> str:
@@ -143,7 +152,7 @@ def secret(path: str, workspace: str, home: str) -> bool:
     if _any(_below(path, workspace), "secret", _SECRETS):
         return True
     below = posixpath.relpath(path, home).split("/") if inside(path, home) else []
-    return len(below) >= 1 and any(_could_be(below[0], name) for name in _HOME_ONLY if below[0] != "*")
+    return len(below) >= 1 and any(_could_be(below[0], name) for name in _IN_HOME if below[0] != "*")
 
 
 @lru_cache(4096)

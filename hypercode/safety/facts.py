@@ -126,9 +126,17 @@ def _writable(folder: Path) -> Fact | None:
 
 
 def _repository(path: Path) -> Fact | None:
-    """A folder laid out like a repository without `.git` in its name (a bare one): git runs what its files name."""
-    if any(all((folder / name).exists() for name in ("HEAD", "objects", "refs")) for folder in path.parents):
-        return Fact(Decision.DENY, "version control's own files; they can run code")
+    """A folder laid out like a repository without `.git` in its name (a bare one): git runs what its files name.
+
+    It is one with this file or it already is; so the order in which its parts are written is of no use.
+    """
+    for folder in path.parents:
+        coming = path.relative_to(folder).parts[0].casefold()
+        if any(
+            all(name.casefold() == coming or os.path.lexists(folder / name) for name in layout)
+            for layout in (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+        ):
+            return Fact(Decision.DENY, "version control's own files; they can run code")
     return None
 
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["Needs", "Passes", "needs_of"]
+__all__ = ["Needs", "Passes", "git_words", "needs_of"]
 
 _NETWORK = frozenset(
     [
@@ -143,6 +143,12 @@ def needs_of(commands: Iterable[str]) -> Needs:
     """The needs of the simple commands of a line, told by their first words."""
     found = [_needs(_words(command)) for command in commands]
     return Needs(any(n.network for n in found), any(n.git for n in found))
+
+
+def git_words(command: str) -> list[str]:
+    """The words of a simple command that calls git; none of another one."""
+    words = _words(command)
+    return words if words and words[0].rpartition("/")[2] == "git" else []
 
 
 def _words(command: str) -> list[str]:

@@ -16,7 +16,18 @@ from typing import Literal
 
 from hypercode.safety.decision import Decision
 
-__all__ = ["HIDDEN_GLOBS", "HOME_SECRETS", "TEMPORARY", "Op", "Places", "judge", "never_listed", "secret_name"]
+__all__ = [
+    "HIDDEN_GLOBS",
+    "HOME_SECRETS",
+    "KEY_FILES",
+    "SYSTEM_SECRETS",
+    "TEMPORARY",
+    "Op",
+    "Places",
+    "judge",
+    "never_listed",
+    "secret_name",
+]
 
 Op = Literal["read", "write", "edit", "ls", "glob", "grep"]
 """What a tool wants with a path."""
@@ -49,20 +60,20 @@ HOME_SECRETS = _rows("""
     library/application@support/google/chrome library/application@support/firefox
     library/application@support/com.apple.tcc .*_history .histfile .local/share/fish/fish_history
 """)
-_SYSTEM_SECRETS = _rows("""
+SYSTEM_SECRETS = _rows("""
     etc/shadow* etc/gshadow* etc/sudoers* etc/master.passwd etc/ssl/private etc/ssh/ssh_host_*_key etc/krb5.keytab
     etc/kubernetes etc/networkmanager/system-connections etc/wpa_supplicant* etc/wireguard etc/openvpn etc/pki/tls/private
     private/etc/master.passwd private/etc/sudoers* private/etc/ssh/ssh_host_*_key private/var/db
     run/secrets var/run/secrets var/spool/cron var/lib/sss boot/grub*/user.cfg
 """)
-_KEY_FILES = _words("""
+KEY_FILES = _words("""
     .env .env.* *.env .envrc .envrc.* *.pem *.key *.p12 *.pfx *.jks *.keystore *.ppk *.kdbx *.keychain-db *.asc.key
     id_rsa id_dsa id_ecdsa id_ed25519 id_*_sk .netrc _netrc .npmrc .pypirc .htpasswd .pgpass .my.cnf .dockercfg
     .git-credentials .vault-token .secrets secrets.json secrets.y*ml secrets.toml secrets.ini secrets.txt credentials
     credentials.json credentials.y*ml credentials.toml credentials.ini credentials.csv client_secret*.json
     service-account*.json service_account*.json *.tfstate *.tfstate.backup *.tfvars wallet.dat
 """)
-_KEY_FILE = re.compile("|".join(map(translate, _KEY_FILES)))
+_KEY_FILE = re.compile("|".join(map(translate, KEY_FILES)))
 _TEMPLATES = {"example", "sample", "template", "dist", "defaults", "default"}
 
 _REPOSITORY = {".git", "git~1", ".hg", ".svn", ".jj", ".bzr", "_darcs"}
@@ -93,7 +104,7 @@ _STEERS = _rows("""
 HIDDEN_GLOBS: tuple[str, ...] = (
     TEMPORARY,
     *sorted(_REPOSITORY),
-    *_KEY_FILES,
+    *KEY_FILES,
     *("/".join(("**", *row) if len(row) > 1 else row).replace("@", " ") for row in HOME_SECRETS),
 )
 """Names that searches never open or list, as globs without regard to letter case; some templates are among them."""
@@ -130,7 +141,7 @@ def judge(op: Op, path: Path, places: Places) -> tuple[Decision, str]:
     if any(path.is_relative_to(own) for own in places.own):
         return Decision.DENY, "hypercode's own files"
     words = _folded(path)
-    if root is None and _begins(words, _SYSTEM_SECRETS):
+    if root is None and _begins(words, SYSTEM_SECRETS):
         return Decision.DENY, "secrets of the system"
     if _begins(_below_home(words, places.home), HOME_SECRETS) or (root is None and _holds(words, HOME_SECRETS)):
         return Decision.DENY, "a place for passwords, keys or private data"

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from hypercode.safety.path_rules import TEMPORARY
+from hypercode.safety.private_file import private_folder
 
 __all__ = ["Pending"]
 
@@ -51,7 +52,7 @@ class Pending:
 
 
 def _enter(folder: Path, path: Path) -> tuple[Path, int]:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
     name = secrets.token_hex(8)
     new, entry = folder / f"{name}.new", folder / f"{name}.path"
     fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -22,14 +22,18 @@ class Unusable(Exception):
     """A file that is there but cannot be taken at its word; the text says why, and follows its name in a sentence."""
 
 
-def private_folder(folder: Path) -> None:
-    """Make a folder and those above it that are missing, for the user alone, whatever the umask.  Raises OSError."""
+def private_folder(folder: Path, *, follow: bool = True) -> None:
+    """Make a folder and those above it that are missing, for the user alone, whatever the umask; one that is there loses the
+    rights of others.  Without `follow` a link is no folder.  Raises OSError."""
     for path in reversed([p for p in (folder, *folder.parents) if not p.exists()]):
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
             path.chmod(0o700)
-    if not folder.is_dir():
+    info = os.stat(folder, follow_symlinks=follow)
+    if not stat.S_ISDIR(info.st_mode):
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    if info.st_mode & 0o077 and info.st_uid == os.geteuid():
+        folder.chmod(0o700)
 
 
 def read_private(path: Path, limit: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Secrets out of what is written to disk: by value in every usual encoding, and by pattern.
+"""Secrets out of what is written to disk, and out of what is shown: by value in every usual encoding, and by pattern.
 
 What is taken out is marked `[redacted: kind]`.  Ordinary text comes back as it is, and so do fields that a provider has
 signed: one changed character there would make the next request fail.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -29,6 +30,7 @@ __all__ = ["RedactedStream", "Redactor"]
 _SHORTEST = 8  # characters; a shorter value would be found in ordinary words
 _GRIP = 8  # characters of a value that are worth holding back
 _CONTEXT = 256  # characters of what was given out that decide about what follows
+_WINDOW = 12  # characters of what was given out in which the grip of a value, and a line break in it, may have begun
 _HOLD = 8192  # characters that are held back at most, private keys aside
 _LINE_BREAK = re.compile(r"[\r\n]|\\[nr]")
 _SIGNED = frozenset({"signature", "thought_signature", "extra_content", "provider_specific_fields"})
@@ -37,10 +39,12 @@ _SIGNED = frozenset({"signature", "thought_signature", "extra_content", "provide
 class Redactor:
     """Takes the given secrets, and what looks like one, out of texts and JSON values.
 
-    A secret of fewer than eight characters is not looked for by value.
+    A secret of fewer than eight characters is not looked for by value.  Without `patterns` only the given ones are, signed
+    fields included: for what is shown, which is to be as it is otherwise and is not sent back.
     """
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), *, patterns: bool = True) -> None:
+        self._patterns = patterns
         known = {s.strip() for s in secrets}
         forms = {form for secret in known if len(secret) >= _SHORTEST for form in _forms(secret)}
         self._forms = sorted(forms, key=lambda f: (-len(f[0]), f))
@@ -48,7 +52,15 @@ class Redactor:
         self._plain = tuple(form for form, broken in self._forms if not broken)
         self._broken = tuple(dict.fromkeys(n for form, broken in self._forms if broken for n in _needles(form)))
         self._run = min([20, *(len(form) // 2 for form, broken in forms if broken)])
-        self._values = re.compile("|".join(_tolerant(*form) for form in self._forms)) if self._forms else None
+
+    @cached_property  # these two are large, and most sessions never need the first
+    def _values(self) -> re.Pattern[str] | None:
+        return re.compile("|".join(_tolerant(*form) for form in self._forms)) if self._forms else None
+
+    @cached_property
+    def _grips(self) -> re.Pattern[str] | None:
+        beginnings = dict.fromkeys(_tolerant(form[:_GRIP], broken) for form, broken in self._forms)
+        return re.compile("|".join(beginnings)) if beginnings else None
 
     def text(self, text: str) -> str:
         """The text without secrets; the same object where there are none."""
@@ -72,13 +84,15 @@ class Redactor:
             name = self.text(key) if isinstance(key, str) else key
             while name in result:
                 name = f"{name}'"  # two keys that were secrets
-            result[name] = item if _is_signed(key, item) else self._item(key, item)
+            result[name] = item if self._patterns and _is_signed(key, item) else self._item(key, item)
         same = len(result) == len(value) and all(k in value and result[k] is value[k] for k in result)
         return value if same else result
 
     def _item(self, key: Any, item: Any) -> Any:
         cleaned = self.value(item)
-        kind = secret_kind(key) if isinstance(key, str) and isinstance(item, str) and cleaned is item else None
+        if not (self._patterns and isinstance(key, str) and isinstance(item, str) and cleaned is item):
+            return cleaned
+        kind = secret_kind(key)
         if kind is None:
             return cleaned
         scheme, _, rest = item.rpartition(" ")  # Bearer …
@@ -94,15 +108,21 @@ class Redactor:
         """Where the secrets of a text are, in order and apart from each other."""
         return self._scan(text, [])
 
+    def beginning(self) -> Callable[[str, int], object] | None:
+        """What tells whether a secret may stand in a text from a place on, or begin there; None where patterns count."""
+        if self._patterns:
+            return None
+        return self._grips.search if self._grips else lambda text, start: None
+
     def scan(self, text: str) -> tuple[list[Span], int]:
         """The secrets of an unfinished text, and where one may begin that its end has cut (its length if nowhere)."""
         maybe: list[Span] = []
         spans = self._scan(text, maybe)
         end = len(text)
         starts = [span[0] for span in (*spans, *maybe) if span[1] == end]
-        starts += [start for start in (open_token(text), self._open_value(text)) if start is not None]
+        token, block = (open_token(text), open_key_block(text)) if self._patterns else (None, None)
+        starts += [start for start in (token, self._open_value(text)) if start is not None]
         cut = max(min(starts, default=end), end - _HOLD)
-        block = open_key_block(text)
         return spans, cut if block is None else min(cut, block)
 
     def _scan(self, text: str, maybe: list[Span]) -> list[Span]:
@@ -111,8 +131,10 @@ class Redactor:
         shape = plain.lower()
         runs = long_runs(text, plain, self._run)
         found: list[Span] = []
-        if self._values is not None and self._has_value(text, runs):
+        if self._has_value(text, runs) and self._values is not None:
             found += [(*match.span(), "key") for match in self._values.finditer(text)]
+        if not self._patterns:
+            return _merged(found) if found else found
         if runs:
             found += token_spans(text, runs)
         if names_a_secret(shape):
@@ -158,13 +180,23 @@ class RedactedStream:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
+        self._beginning = redactor.beginning()
         self._text = ""  # what was given out lately, and behind it what is held back
         self._given = 0
 
     def feed(self, piece: str) -> str:
-        """Take a piece and give out what is certain."""
-        self._text += piece
-        spans, until = self._redactor.scan(self._text)
+        """Take a piece and give out what is certain; the very piece where nothing in it can be part of a secret."""
+        given, text = self._given, self._text + piece
+        if (
+            self._beginning
+            and given == len(self._text)
+            and not self._beginning(text, given - _WINDOW if given > _WINDOW else 0)
+        ):
+            self._text = text if len(text) < 4 * _CONTEXT else text[-_CONTEXT:]
+            self._given = len(self._text)
+            return piece
+        self._text = text
+        spans, until = self._redactor.scan(text)
         return self._give(spans, until)
 
     def close(self) -> str:
@@ -176,7 +208,7 @@ class RedactedStream:
         spans = [
             (max(start, self._given), min(end, until), kind)
             for start, end, kind in spans
-            if end > self._given and start < until
+            if max(start, self._given) < min(end, until)
         ]
         given = _replaced(self._text, spans, self._given, until)
         keep = max(until - _CONTEXT, 0)
@@ -219,7 +251,7 @@ def _is_signed(key: Any, item: Any) -> bool:
 def _forms(secret: str) -> Iterator[tuple[str, bool]]:
     """How a secret may be written, and whether the form is one that tools break into lines."""
     data = secret.encode("utf-8", "surrogatepass")
-    plain = {secret}
+    plain = {secret, secret.replace("/", "\\/")}
     for _ in range(2):  # JSON, and JSON inside JSON
         plain |= {json.dumps(s, ensure_ascii=a)[1:-1] for s in list(plain) for a in (True, False)}
     plain |= {s.replace("/", "\\/") for s in list(plain)}

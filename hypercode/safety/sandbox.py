@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Literal
 
 from hypercode.safety import sandbox_macos, seccomp
+from hypercode.safety.git_watch import Repositories
+from hypercode.safety.private_file import private_folder
 from hypercode.safety.sandbox_bwrap import find_bwrap, mounts, options, with_limits
 from hypercode.safety.sandbox_policy import HOOK_PLACES, Policy, git_folders, protected, redirects
 from hypercode.safety.sandbox_watch import Watch, recover
@@ -59,6 +61,7 @@ class Box:
     why: str = ""
     program: str = ""
     recovered: tuple[str, ...] = ()
+    _walk: list[Repositories] = field(default_factory=list, compare=False, repr=False)
 
     @classmethod
     def none(cls, policy: Policy, why: str) -> Box:
@@ -71,7 +74,7 @@ class Box:
 
         `environment` is what commands get.
         """
-        policy.temp.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(policy.temp)
         recovered = tuple(recover(policy.quarantine))
         if sys.platform == "darwin":
             return _macos(policy, environment, recovered)
@@ -129,8 +132,19 @@ class Box:
                 os.close(descriptor)
             entered.reports += watch.finish()
 
+    def warm_up(self) -> None:
+        """Look at the folders for the first time, which takes longest, before a command waits for it."""
+        if self.full:
+            self._repositories().look()
+
+    def _repositories(self) -> Repositories:
+        if not self._walk:
+            self._walk.append(Repositories(self.policy.roots))
+        return self._walk[0]
+
     def _watch(self, profile: Profile) -> Watch:
         watch = Watch(self.policy.quarantine)
+        watch.below(self.policy.roots, self._repositories())
         gits = git_folders(self.policy.workspace) if profile == "git" else []
         for path in protected(self.policy):
             is_git = path.name == ".git"

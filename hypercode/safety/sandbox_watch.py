@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hypercode.safety.git_watch import Repositories
+from hypercode.safety.private_file import private_folder
 from hypercode.safety.sandbox_policy import harmless_git
 
 __all__ = ["Watch", "recover"]
@@ -26,8 +28,9 @@ _NOTE = "watching-*.json"
 class Watch:
     """What was there before a command, and what to do about it afterwards.
 
-    `missing` must not appear (`repositories` may, as long as they run nothing), `links` must stay the links they were, `nodes` the same file or folder (by inode), `texts` keep
-    their content.
+    `missing` must not appear (`repositories` may, as long as they run nothing), `links` must stay the links they were,
+    `nodes` the same file or folder (by inode), `texts` keep their content.  Below the `roots` git folders may appear and
+    change as long as they run nothing that they did not run before (`places`); `walk` finds them.
     """
 
     quarantine: Path
@@ -36,6 +39,9 @@ class Watch:
     links: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, tuple[int, int]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    roots: list[str] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+    walk: Repositories | None = None
     note: Path | None = None
 
     def add(self, path: Path, *, text: bool = False, repository: bool = False) -> None:
@@ -52,9 +58,13 @@ class Watch:
         else:
             self.nodes[str(path)] = (status.st_dev, status.st_ino)
 
+    def below(self, roots: Iterable[Path], walk: Repositories) -> None:
+        """Note the git folders below some folders, as the walk finds them now."""
+        self.roots, self.walk, self.places = [str(root) for root in roots], walk, walk.look()
+
     def start(self) -> None:
         """Write the note.  Raises OSError."""
-        self.quarantine.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self.quarantine)
         self.note = self.quarantine / f"watching-{secrets.token_hex(8)}.json"
         content = {
             "process": os.getpid(),
@@ -63,6 +73,8 @@ class Watch:
             "links": self.links,
             "nodes": self.nodes,
             "texts": self.texts,
+            "roots": self.roots,
+            "places": self.places,
         }
         descriptor = os.open(self.note, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -70,7 +82,7 @@ class Watch:
 
     def finish(self) -> list[str]:
         """Put away what appeared, bring back what was changed; one sentence for each."""
-        reports = [*self._appeared(), *self._changed()]
+        reports = [*self._appeared(), *self._changed(), *self._planted()]
         if self.note:
             self.note.unlink(missing_ok=True)
             self.note = None
@@ -99,6 +111,14 @@ class Watch:
                 with contextlib.suppress(OSError):
                     Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
                 yield f"{name} was changed. {away} The old content was brought back."
+
+    def _planted(self) -> Iterable[str]:
+        walk = self.walk or Repositories(map(Path, self.roots))
+        for name, said in walk.look().items():
+            if said and said != self.places.get(name):
+                what = said.partition("\n")[0]
+                away = self._put_away(f"{name}/HEAD" if name in self.roots else name)
+                yield f"{name} is a git repository that would run a program ({what}) when git is called there. {away}"
 
     def _put_away(self, name: str) -> str:
         place = self.quarantine / secrets.token_hex(8)

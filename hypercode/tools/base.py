@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 from hypercode.errors import ToolError
 from hypercode.safety.needs import Passes
 from hypercode.safety.paths import FileGuard
+from hypercode.safety.private_file import private_folder
 
 if TYPE_CHECKING:
     from hypercode.safety.sandbox import Box
@@ -82,7 +83,7 @@ class ToolContext:
     """What a tool gets beside its arguments.
 
     `files` resolves and guards paths, `environment` is what child processes get, `spill` is the folder for outputs that
-    are too long for the model, and `output` shows the person a piece of text at once.  Commands run in the `box`, with what
+    are too long for the model (`most` characters), and `output` shows the person a piece of text at once.  Commands run in the `box`, with what
     `passes` says was approved for them beyond its usual.
     """
 
@@ -93,6 +94,7 @@ class ToolContext:
     box: Box | None = None
     passes: Passes = field(default_factory=Passes)
     output: Callable[[str], None] = lambda text: None
+    most: int = MAX_RESULT_CHARACTERS
 
     @property
     def workspace(self) -> Path:
@@ -162,7 +164,7 @@ class Tool:
 
     async def call(self, ctx: ToolContext, arguments: Mapping[str, Any]) -> str:
         """Run the tool with validated arguments; what comes back is capped for the model."""
-        return cap(await self.function(ctx, **arguments), ctx.spill)
+        return cap(await self.function(ctx, **arguments), ctx.spill, ctx.most)
 
 
 def tool(
@@ -194,6 +196,10 @@ class Toolbox:
         """The box with further tools; None is no tool."""
         return Toolbox([*self._tools.values(), *(t for t in tools if t is not None)])
 
+    def add(self, *tools: Tool) -> None:
+        """Put further tools into this box, also for a turn that is going on."""
+        self._tools = self.plus(*tools)._tools
+
     @property
     def names(self) -> list[str]:
         """The names, sorted."""
@@ -202,6 +208,10 @@ class Toolbox:
     def only(self, *effects: Effect) -> Toolbox:
         """The box with just the tools of these effects."""
         return Toolbox(t for t in self._tools.values() if t.effect in effects)
+
+    def named(self, *names: str) -> Toolbox:
+        """The box with just the tools of these names."""
+        return Toolbox(t for t in self._tools.values() if t.name in names)
 
     def schemas(self) -> list[dict[str, Any]]:
         """All tools for a request, sorted by name so that a provider's cache can hit."""
@@ -222,21 +232,21 @@ class Toolbox:
             ) from None
 
 
-def cap(text: str, spill: Path) -> str:
+def cap(text: str, spill: Path, most: int = MAX_RESULT_CHARACTERS) -> str:
     """The text, or its head and tail with the name of the file that has the whole where it is too long for a model."""
     lines = text.split("\n")
-    if len(text) <= MAX_RESULT_CHARACTERS and len(lines) <= MAX_RESULT_LINES:
+    if len(text) <= most and len(lines) <= MAX_RESULT_LINES:
         return text
     path = spill / f"output-{secrets.token_hex(6)}.txt"
     try:
-        spill.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(spill)
         with open(path, "x", encoding="utf-8", errors="replace", opener=_private) as file:
             file.write(text)
         where = f"the whole is in {path}"
     except OSError as error:
         where = f"the rest could not be kept: {error.strerror}"
-    head = "\n".join(lines[: MAX_RESULT_LINES // 2])[: MAX_RESULT_CHARACTERS // 2]
-    tail = "\n".join(lines[-(MAX_RESULT_LINES // 2) :])[-(MAX_RESULT_CHARACTERS // 2) :]
+    head = "\n".join(lines[: MAX_RESULT_LINES // 2])[: most // 2]
+    tail = "\n".join(lines[-(MAX_RESULT_LINES // 2) :])[-(most // 2) :]
     return f"{head}\n[... {len(text)} characters in {len(lines)} lines; left out here: the middle; {where} ...]\n{tail}"
 
 

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from hypercode.findings import verdict
 from hypercode.messages import text_of
 from hypercode.safety.approval import Mode
 from hypercode.ui import render
@@ -84,13 +85,28 @@ def say(chat: Chat, *lines: str) -> None:
 
 @command
 async def help_(chat: Chat, argument: str) -> None:
-    """Show the commands and keys."""
+    """Show the commands and keys, or those of one word: /help WORD."""
     style = chat.transcript.style
+    if argument:
+        _help_about(chat, argument)
+        return
     width = max(map(len, names())) + 2
     listed = [
         f"{style.cyan('/' + name):<{width + len(style.cyan('x')) - 1}} {about}" for name, about in names().items()
     ]
     say(chat, *listed, "", *(style.dim(line) for line in KEYS.split("\n")))
+
+
+def _help_about(chat: Chat, word: str) -> None:
+    """The whole help of the command of that name, else every command and key in whose line the word is."""
+    function = _COMMANDS.get(word.removeprefix("/"))
+    if function is not None:
+        say(chat, f"/{word.removeprefix('/')}", *(f"  {line.strip()}" for line in (function.__doc__ or "").split("\n")))
+        return
+    keys = [key for line in KEYS.split("\n") for key in line.split(" · ")]
+    lines = [*(f"/{name}  {about}" for name, about in names().items()), *keys]
+    found = [line for line in lines if word.casefold() in line.casefold()]
+    say(chat, *(found or [f"! Nothing in the help has {clean(word, 'filename')!r}; /help shows all of it."]))
 
 
 @command
@@ -138,9 +154,9 @@ async def cost(chat: Chat, argument: str) -> None:
 @command
 async def context(chat: Chat, argument: str) -> None:
     """Show what fills the context, by part; ~ marks an estimate."""
-    style = chat.transcript.style
-    lines = [f"{name:<16} ~{render.count(size):>7} tokens" for name, size in chat.app.context_sizes().items()]
-    lines.append(f"{'in all':<16} {chat.app.fit.meter.reading}")
+    style, sizes = chat.transcript.style, chat.app.context_sizes()
+    lines = [f"{name:<16} ~{render.count(size):>7} tokens" for name, size in sizes.items()]
+    lines.append(f"{'next request':<16} {chat.app.fit.meter.estimated(sum(sizes.values()))}")
     known = (chat.last_usage or {}).get("prompt_tokens")
     if known is not None:
         lines.append(style.bold(f"{'last request':<14}  {render.count(known):>7} tokens, as the server counts"))
@@ -189,6 +205,24 @@ async def copy(chat: Chat, argument: str) -> None:
             chat,
             "! There is no answer yet." if not text else "! A plain terminal has no clipboard; /raw shows the text.",
         )
+
+
+@command
+async def doctor(chat: Chat, argument: str) -> None:
+    """Look at key, network, terminal, tools and sandbox; /doctor stream measures a short answer as well."""
+    if argument not in ("", "stream"):
+        say(chat, "! /doctor, or /doctor stream")
+    elif chat.busy:
+        say(chat, "! Something is running; stop it with Ctrl-C first.")
+    else:
+        chat.work(_examine(chat, stream=bool(argument)))
+
+
+async def _examine(chat: Chat, *, stream: bool) -> None:
+    findings = await chat.app.examine(stream=stream)
+    style, width = chat.transcript.style, chat.screen.columns
+    lines = [line for finding in findings for line in render.finding_lines(style, finding, width)]
+    say(chat, *lines, verdict(findings)[1])
 
 
 @command

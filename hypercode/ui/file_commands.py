@@ -63,7 +63,8 @@ async def _step(chat: Chat, act: Callable[[], Outcome], word: str) -> None:
     done = await asyncio.to_thread(act)
     lines = []
     if done.step is not None:
-        lines.append(f"{word}: {clean(done.step.label, 'filename')}")
+        told = word if done.restored else f"Not {word.lower()}"
+        lines.append(f"{told}: {clean(done.step.label, 'filename')}")
     lines += [f"  {clean(path, 'filename')}" for path in done.restored]
     lines += [f"  not {clean(path, 'filename')}: {clean(why)}" for path, why in done.refused]
     say(chat, *lines, *(f"! {clean(note)}" for note in done.notes))

@@ -7,13 +7,15 @@ from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
+from hypercode.safety.private_file import private_folder
+
 __all__ = ["history_for"]
 
 
 def history_for(path: Path) -> History:
     """The history in this file, 0600; in memory only where it cannot be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(path.parent)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600))
     except OSError:
         return InMemoryHistory()

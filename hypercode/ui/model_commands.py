@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypercode.errors import ModelError, ToolError
 from hypercode.llm import catalog
 from hypercode.memory.instructions import init_prompt
+from hypercode.ui import local_pick
 from hypercode.ui.clean import clean
 from hypercode.ui.commands import command, say
 
@@ -20,6 +21,8 @@ __all__ = ["compact", "init", "learn_window", "model", "reasoning", "skill", "sk
 
 async def learn_window(chat: Chat) -> None:
     """Ask the catalog how much the model can take, for the meter; a server without a list is no failure."""
+    if await local_pick.watch(chat):
+        return  # its window is known
     found = await _catalog(chat, quiet=True)
     chat.app.use_window(found.find(chat.app.config.model) if found else None)
 
@@ -56,7 +59,10 @@ async def model(chat: Chat, argument: str) -> None:
             name = fitting[place].id
     if name:
         _use(chat, name, model=name)
-        chat.app.use_window(found.find(name) if found else None)
+        entry = found.find(name) if found else None
+        chat.app.use_window(entry)
+        if entry is None and found is not None and found.models:
+            say(chat, f"! The server's list has no {clean(name, 'filename')!r}; it is asked for nevertheless.")
     say(chat, f"model: {clean(chat.app.config.model, 'filename')}")
 
 

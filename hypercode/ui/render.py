@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hypercode.findings import Finding
 from hypercode.safety.approval import Answer, Question
 from hypercode.ui.clean import clean, strip_sgr
 from hypercode.ui.hooks import Choice
@@ -20,6 +22,7 @@ __all__ = [
     "diff_lines",
     "duration",
     "error_lines",
+    "finding_lines",
     "fit",
     "money",
     "notice_line",
@@ -33,6 +36,8 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _FIRST = ("path", "command", "pattern")
 _ABORTED = re.compile(r"\[[^\[\]]*\]$")
 _LEVELS = {"info": ("dim",), "warning": ("yellow",), "error": ("red",)}
+_MARGIN = 24  # columns before the text of a finding
+_FINDINGS = {"ok": ("green",), "warning": ("yellow",), "problem": ("red",)}
 FOLDED_LINES = 5
 _WHOLE = 1_000_000
 _ENDING = re.compile(r"\[(?:exit code|ended by signal|could not be ended)[^\n]*\]\Z")
@@ -210,6 +215,21 @@ def error_lines(style: Style, error: Mapping[str, Any], *, shown: bool) -> list[
     return [*lines, style.dim(f"  {way_out}")]
 
 
+def finding_lines(style: Style, finding: Finding, width: int = 0) -> list[str]:
+    """What an examination found, in columns, and what to do about it; wrapped where there is a `width`."""
+    level = style(f"{finding.level:<8}", *_FINDINGS[finding.level])
+    texts = [*clean(finding.text).split("\n"), *([f"to do: {clean(finding.todo, 'filename')}"] if finding.todo else [])]
+    narrow = 0 < width < 2 * _MARGIN
+    rows = [row for text in texts for row in _folded(text, width - (2 if narrow else _MARGIN))] if width else texts
+    if narrow:
+        return [f"{level} {finding.area}", *(f"  {row}" for row in rows)]
+    return [f"{level} {finding.area:<14} {rows[0]}", *(f"{'':<{_MARGIN}}{row}" for row in rows[1:])]
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 8), break_on_hyphens=False) or [""]
+
+
 def user_lines(style: Style, text: str) -> list[str]:
     """What the person said, as it stands above the reply."""
     first, *rest = clean(text).rstrip("\n").split("\n")
@@ -218,7 +238,7 @@ def user_lines(style: Style, text: str) -> list[str]:
 
 def question_lines(style: Style, question: Question) -> list[str]:
     """A question of the gate: what will run, whole, and why it is asked."""
-    if question.effect == "shell":
+    if question.is_command:
         lines = [style.bold("Run this command?"), *clean(question.subject, "approval").split("\n")]
         size = len(question.subject)
         if size > 500:

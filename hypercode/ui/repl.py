@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import time
 from collections.abc import Coroutine, Mapping
@@ -16,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from hypercode import __version__, events
-from hypercode.agent import Result
+from hypercode.agent import Complete, Result
 from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.events import Bus
 from hypercode.logfile import log_events, open_log
 from hypercode.parts import secrets_of
 from hypercode.safety.approval import Answer, Mode, Question
+from hypercode.safety.own_process import take_environment
 from hypercode.safety.redact import Redactor
-from hypercode.ui import commands, model_commands, render, session_commands, warm_up
+from hypercode.ui import commands, first_start, model_commands, render, session_commands, warm_up
 from hypercode.ui.clean import clean
 from hypercode.ui.hooks import Hooks
 from hypercode.ui.plain import PlainScreen, needs_plain
@@ -35,10 +35,8 @@ from hypercode.ui.transcript import Transcript
 
 __all__ = ["Chat", "run"]
 
-LEAVE_WITHIN = 1.0
-"""Seconds in which a second Ctrl-C leaves."""
-TICK = 0.5
-"""Seconds between two looks at the clocks in the status line and the live rows."""
+LEAVE_WITHIN = 1.0  # seconds in which a second Ctrl-C leaves
+TICK = 0.5  # seconds between two looks at the clocks in the status line and the live rows
 
 log = logging.getLogger("hypercode")
 
@@ -50,36 +48,32 @@ def run(
 
     `resume` goes on with the session of that id or name, an empty one with this folder's last; `pick` lets the person choose.
     """
-    environ = dict(os.environ)
-    for variable in ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY"):
-        os.environ.pop(variable, None)
+    environ = take_environment()
+    if first_start.needed(config, environ) and not first_start.settle(config, environ):
+        return 0
     redact = Redactor(secrets_of(config, environ)).text
     with open_log(environ, debug=debug, redact=redact) as path:
         return asyncio.run(_chat(config, message, cwd, environ, path if debug else None, resume, pick))
 
 
 async def _chat(
-    config: Config,
-    message: str,
-    cwd: Path,
-    environ: Mapping[str, str],
-    log: Path | None,
-    resume: str | None,
-    pick: bool,
+    config: Config, text: str, cwd: Path, environ: Mapping[str, str], log: Path | None, resume: str | None, pick: bool
 ) -> int:
     chat = Chat(config, cwd=cwd, environ=environ)
     if log is not None:
         log_events(chat.bus)
         chat.transcript.say([f"log: {log}"])
-    return await chat.session(message, resume=resume, pick=pick)
+    return await chat.session(text, resume=resume, pick=pick)
 
 
 class Chat:
-    """One session at the terminal."""
+    """One session at the terminal; `complete` replaces the model."""
 
-    def __init__(self, config: Config, *, cwd: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, config: Config, *, cwd: Path, environ: Mapping[str, str], complete: Complete | None = None
+    ) -> None:
         self.bus = Bus()
-        self.app: App = build(config, cwd=cwd, environ=environ, bus=self.bus, ask=self._ask)
+        self.app: App = build(config, cwd=cwd, environ=environ, complete=complete, bus=self.bus, ask=self._ask)
         self.agent = self.app.agent
         hooks = Hooks(
             submit=self.submit,
@@ -93,8 +87,8 @@ class Chat:
         commands.discover()
         self.user_commands = self.app.own_commands(commands.names())
         names = lambda: commands.names() | self.user_commands.names  # noqa: E731
-        self.screen: Any = PlainScreen(hooks) if self.plain else full_screen(hooks, self.app, names)
-        self.transcript = Transcript(self.bus, self.screen, plain=self.plain)
+        self.screen: Any = self.plain_screen(hooks) if self.plain else full_screen(hooks, self.app, names)
+        self.transcript = Transcript(self.bus, self.screen, plain=self.plain, redact=self.app.shown.text)
         self._task: asyncio.Task[str] | None = None
         self._asides: set[asyncio.Task[None]] = set()
         self._code, self._leaving = 0, False
@@ -109,6 +103,10 @@ class Chat:
         self.bus.on(events.TurnEnd, self._note_usage)
         self.bus.on(events.UserMessage, lambda e: self._show_queue())
 
+    def plain_screen(self, hooks: Hooks) -> PlainScreen:
+        """The screen where there is no live region."""
+        return PlainScreen(hooks)
+
     # -- the session -------------------------------------------------------------
 
     async def session(self, message: str = "", *, resume: str | None = None, pick: bool = False) -> int:
@@ -120,7 +118,7 @@ class Chat:
         self._watch_signals()
         self._warm = asyncio.ensure_future(asyncio.to_thread(warm_up.for_request, self.app))
         self._status()
-        if resumed is not None or pick:
+        if resumed is not None or pick or self.app.undecided:
             self.screen.prompt_first = False
             self._aside(session_commands.offer(self, resumed, pick=pick, message=message))
         elif message:
@@ -385,12 +383,13 @@ class Chat:
     def _show_queue(self) -> None:
         style = self.transcript.style
         fate = "sent with the next model call" if self.agent.running else "sent as soon as it can be"
-        rows = [f"{style.dim('⏳ ' + fate + ':')} {clean(text, 'filename')}" for text in self.agent.inbox]
+        texts = [clean(self.app.shown.text(text), "filename") for text in self.agent.inbox]
+        rows = [f"{style.dim('⏳ ' + fate + ':')} {text}" for text in texts]
         self.screen.set_queued(rows)
 
     def _status(self) -> None:
         line = status_line(self.app, self.transcript, started=self._started, going_on=self._going_on())
-        self.screen.set_status(line)
+        self.screen.set_status(self.app.shown.text(line))
 
     def _going_on(self) -> str:
         if self._asking:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from hypercode.errors import ConfigError
 from hypercode.memory.export import FORMATS, save
 from hypercode.memory.sessions import heads
+from hypercode.memory.shorten import is_note
 from hypercode.messages import spoken, text_of
-from hypercode.ui import render
+from hypercode.ui import local_pick, render
 from hypercode.ui.clean import clean
 from hypercode.ui.commands import CONTINUE, command
 from hypercode.ui.hooks import Choice, matching
@@ -45,6 +46,7 @@ def begin(chat: Chat, name: str | None, *, pick: bool) -> Loaded | None:
 async def offer(chat: Chat, loaded: Loaded | None, *, pick: bool, message: str) -> None:
     """Once the screen serves keys: show what is gone on with, or the list to pick from; then the first message."""
     await chat.screen.started()
+    await local_pick.choose(chat)
     if loaded is not None:
         await _show(chat, loaded, ask=not message)
     elif pick:
@@ -182,10 +184,10 @@ async def resume(chat: Chat, argument: str) -> None:
 
 
 def _said(chat: Chat) -> list[int]:
-    """The places of what the person said; not those where a command of theirs tells the model its output."""
+    """The places of what the person said; no summary, and no message in which a command of theirs tells its output."""
     told = "I ran this command myself:\n$ "
-    messages = chat.agent.messages
-    return [n for n, m in enumerate(messages) if m.get("role") == "user" and not text_of(m).startswith(told)]
+    messages = [(n, m) for n, m in enumerate(chat.agent.messages) if m.get("role") == "user" and not is_note(m)]
+    return [n for n, m in messages if not text_of(m).startswith(told)]
 
 
 def _back_to(chat: Chat, place: int) -> None:

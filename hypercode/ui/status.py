@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from hypercode.app import App
+from hypercode.config import is_loopback
 from hypercode.ui import render
 from hypercode.ui.clean import clean
 from hypercode.ui.transcript import Transcript
@@ -34,12 +35,19 @@ def status_line(app: App, transcript: Transcript, *, started: float, going_on: s
 
 
 def activity(transcript: Transcript, client: Any) -> str:
-    """What the agent is doing and for how long; while nothing comes, whether the server still gives signs of life."""
+    """What the agent is doing and for how long; while nothing comes, whether the server still gives signs of life.
+
+    A server on this machine that has taken the request reads the prompt, which without a graphics card takes its time.
+    """
     if not transcript.activity:
         return ""
     waited = time.monotonic() - transcript.activity_since
-    alive = ""
+    if transcript.activity != "connecting":
+        return f"{transcript.activity} {render.duration(waited)}"
+    doing, alive = getattr(client, "phase", "") or "connecting", ""
     last = getattr(client, "last_sign_of_life", None)
-    if transcript.activity == "connecting" and waited > ALIVE_AFTER and last is not None:
+    if last is not None and is_loopback(client.settings.base_url):
+        doing = "reading the prompt"
+    elif last is not None and waited > ALIVE_AFTER:
         alive = ", the server is alive" if time.monotonic() - last < ALIVE_AFTER * 3 else ", the server is silent"
-    return f"{transcript.activity} {render.duration(waited)}{alive}"
+    return f"{doing} {render.duration(waited)}{alive}"

@@ -55,9 +55,7 @@ class TerminalAsker:
 
 def _lines(question: Question) -> list[str]:
     subject = clean(question.subject, "approval")
-    lines = (
-        [f"{question.tool}: {subject}"] if question.effect != "shell" else ["Run this command?", *_indented(subject)]
-    )
+    lines = [f"{question.tool}: {subject}"] if not question.is_command else ["Run this command?", *_indented(subject)]
     if question.detail:
         lines += _indented(clean(question.detail, "diff"))
     return ["", *lines, f"({question.reason})"]

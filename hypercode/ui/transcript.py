@@ -36,9 +36,16 @@ class Transcript:
     """Draws a session on a surface.  `activity` says in a word what is going on."""
 
     def __init__(
-        self, bus: Bus, surface: Surface, *, plain: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        bus: Bus,
+        surface: Surface,
+        *,
+        plain: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        redact: Callable[[str], str] = lambda text: text,
     ) -> None:
         self._clock = clock
+        self._redact = redact
         self._surface = surface
         self.style = Style(colours=surface.colors is not None, plain=plain)
         self.plain = plain
@@ -88,7 +95,10 @@ class Transcript:
     # -- what others may do ------------------------------------------------------
 
     def say(self, lines: Sequence[str], *, kind: str = "word") -> None:
-        """Draw finished lines of our own behind everything that happened so far."""
+        """Draw finished lines of our own behind everything that happened so far; what `redact` takes out is not in them."""
+        text = "\n".join(lines)
+        if (clear := self._redact(text)) is not text:
+            lines = clear.split("\n")
         if kind in _PROSE:
             lines = [part for line in lines for part in render.wrapped(line, self._surface.columns)]
         self._do("lines", (kind, list(lines)))

@@ -6,6 +6,7 @@ import asyncio
 import gc
 
 from hypercode.app import App
+from hypercode.safety.own_process import close_to_others
 
 __all__ = ["REQUEST_FIRST", "for_reply", "for_request"]
 
@@ -19,7 +20,9 @@ def for_request(app: App) -> None:
     try:
         if app.client is not None:
             app.client.warm_up()
+        app.extensions.load()
         app.agent.tools.schemas()
+        close_to_others()
     finally:
         gc.freeze()
         gc.enable()
@@ -27,6 +30,7 @@ def for_request(app: App) -> None:
 
 async def for_reply(app: App, *, markdown: bool) -> None:
     """Import what is needed once the reply is there: Markdown, lexers, the shell's grammar."""
+    app.extensions.tell()
     if markdown:
         from hypercode.ui.markdown import warm_up
 

@@ -670,3 +670,19 @@ def test_a_tools_name_is_shown_below_the_text_while_its_arguments_stream(stage):
     assert re.sub(r"  \d\.\d s$", "", lines[start + 4]) == "● grep needle"
     assert lines[start : start + 4] == ["> go", "", "I will look first.", ""]
     assert "○" not in "".join(lines)
+
+
+def test_undo_does_not_say_that_it_took_back_what_it_could_not(stage):
+    s = stage(answer(call("write", {"path": "d/new.txt", "content": "x\n"}, "c")), answer(text("zzdone")))
+    (s.workspace / "d").mkdir()
+    with Chat(s, "--mode", "edits") as chat:
+        chat.prompt().say("go")
+        chat.shows("zzdone")
+        chat.idle()
+        (s.workspace / "d").rename(s.home / "away")
+        (s.workspace / "d").symlink_to(s.home / "away")
+        chat.say("/undo")
+        chat.shows("Not taken back: write d/new.txt", "not d/new.txt: its links lead in a circle")
+        chat.leave()
+        assert not [line for line in chat.lines if line.startswith("Taken back")]
+    assert (s.home / "away/new.txt").read_text() == "x\n"

@@ -30,7 +30,7 @@ FORBIDDEN = re.compile(rb"\x1b\[[23]J|\x1b\[\?(?:1049|47|1047|100[0-6]|1015)h|\x
 """What must never be sent: clearing screen or scrollback, the alternate screen, the mouse, questions, OSC and DCS strings."""
 
 
-BUSY = re.compile(r"connecting|thinking|writing|running|calling|retrying|waiting|starting")
+BUSY = re.compile(r"connecting|thinking|writing|running|calling|retrying|waiting|starting|reading")
 """What a status line says while something is going on."""
 
 

@@ -71,7 +71,7 @@ def test_model_settings():
     only_idle = config(idle_timeout=5.0)
     only_idle.sources["first_event_timeout"] = "default"
     assert model_settings(only_idle, {"OPENROUTER_API_KEY": "k"}).first_event_timeout == 5.0
-    with pytest.raises(ConfigError, match="No API key"):
+    with pytest.raises(ConfigError, match="there is no key for"):
         model_settings(config(), {})
     with pytest.raises(ConfigError, match="plain http"):
         model_settings(config(base_url="http://far.invalid/v1"), {"HYPERCODE_API_KEY": "k"})

@@ -163,3 +163,85 @@ async def test_a_folder_is_no_refusal_but_an_error_of_its_own_kind(gate):
     (Path(g.files.workspace) / "src").mkdir()
     refusal = await g("read", "read", {"path": "src"})
     assert refusal.kind == "is_directory"
+
+
+FOREIGN = [
+    # effect, arguments, mode, boxed: what is asked (None: it runs, "no": it is refused)
+    ("shell", {}, Mode.ASK, False, "ask"),
+    ("shell", {"command": "ls"}, Mode.ASK, False, "ask"),
+    ("shell", {"command": "ls"}, Mode.EDITS, True, "ask"),
+    ("shell", {"command": "ls"}, Mode.AUTO, True, "ask"),
+    ("shell", {"command": "ls"}, Mode.AUTO, False, None),
+    ("shell", {"command": "ls"}, Mode.PLAN, True, "no"),
+    ("shell", {"path": "a.txt"}, Mode.ASK, False, "ask"),
+    ("edit", {"text": "x"}, Mode.ASK, False, "ask"),
+    ("edit", {"text": "x"}, Mode.EDITS, True, "ask"),
+    ("edit", {"path": None}, Mode.EDITS, True, "ask"),
+    ("edit", {"text": "x"}, Mode.AUTO, True, "ask"),
+    ("edit", {"text": "x"}, Mode.AUTO, False, None),
+    ("edit", {"text": "x"}, Mode.PLAN, False, "no"),
+    ("edit", {"path": "a.txt"}, Mode.ASK, False, "ask"),
+    ("edit", {"path": "a.txt"}, Mode.EDITS, False, None),
+    ("edit", {"path": "a.txt"}, Mode.PLAN, False, "no"),
+    ("edit", {"path": "../out/a.txt"}, Mode.AUTO, False, "no"),
+    ("read", {}, Mode.ASK, False, None),
+    ("read", {"pattern": "x"}, Mode.ASK, False, None),
+    ("read", {"path": "a.txt"}, Mode.ASK, False, None),
+    ("read", {"path": "."}, Mode.PLAN, False, None),
+    ("read", {"path": "../out"}, Mode.ASK, False, "ask"),
+    ("read", {"path": "../.ssh/id_rsa"}, Mode.AUTO, False, "no"),
+]
+
+
+@pytest.mark.parametrize(("effect", "arguments", "mode", "boxed", "wanted"), FOREIGN)
+async def test_a_tool_that_is_not_our_own_is_judged_by_its_effect_and_path(
+    gate, tmp_path, effect, arguments, mode, boxed, wanted
+):
+    (tmp_path / "work" / "a.txt").write_text("x")
+    g, person = gate(Answer(True), mode=mode, boxed=boxed)
+    refusal = await g("deploy", effect, arguments)
+    assert (refusal is not None, len(person.asked)) == {"ask": (False, 1), "no": (True, 0), None: (False, 0)}[wanted]
+    alone, _ = gate(mode=mode, boxed=boxed)
+    assert (await alone("deploy", effect, arguments) is None) is (wanted is None), "nobody is no yes"
+
+
+async def test_a_question_about_a_tool_that_is_not_our_own_shows_all_it_gets_and_is_asked_each_time(gate):
+    g, person = gate(Answer(True, "always"), Answer(True, "session"), Answer(False))
+    for number in range(3):
+        await g("deploy", "shell", {"command": "ls", "to": number})
+    reason = "no tool of hypercode's own; it may run programs, outside the sandbox"
+    asked = [
+        Question("deploy", "shell", f'{{"command": "ls", "to": {n}}}', "", reason, ASK, None, judged=False)
+        for n in range(3)
+    ]
+    assert person.asked == asked
+    assert not any(question.remembers or question.is_command for question in asked)
+    assert g.allow == []
+
+
+async def test_a_yes_to_an_edit_of_another_tool_allows_no_other_edit(gate):
+    g, person = gate(Answer(True, "session"), Answer(True, "session"))
+    await g("note", "edit", {"text": "x"})
+    await g("write", "edit", {"path": "a.txt"})
+    assert len(person.asked) == 2
+
+
+async def test_without_a_person_the_notice_names_what_would_allow_another_tool(gate):
+    told = []
+    g, _ = gate(notify=told.append)
+    refusal = await g("deploy", "shell", {"to": "x"})
+    reason = "no tool of hypercode's own; it may run programs, outside the sandbox"
+    assert told == [
+        f'Refused for want of a person: deploy \'{{"to": "x"}}\' ({reason}). '
+        "--mode auto --no-sandbox would have allowed it."
+    ]
+    assert (refusal.kind, refusal.by_person) == ("refused", False)
+    allowed, _ = gate(mode=Mode.AUTO)
+    assert await allowed("deploy", "shell", {"to": "x"}) is None
+
+
+async def test_a_folder_that_was_agreed_to_may_be_read_by_another_tool(gate, tmp_path):
+    g, _ = gate(Answer(True))
+    assert await g("tree", "read", {"path": "../out"}) is None
+    with g.files.open("ls", "../out", folder=True) as node:
+        assert node.path == tmp_path / "out"

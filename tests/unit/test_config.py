@@ -130,6 +130,47 @@ def test_a_key_goes_only_to_the_server_it_belongs_to(tmp_path, file, environ, fl
     assert pick_key(config, environ) == key
 
 
+LOCAL = "local = true\n"
+URL = 'base_url = "http://127.0.0.1:9/v1"\n'
+
+
+@pytest.mark.parametrize(
+    ("file", "environ", "flags", "local"),
+    [
+        ("", {}, {}, False),
+        ("", {}, {"local": True}, True),
+        ("", {}, {"local_model": "m.gguf"}, True),
+        (LOCAL, {}, {}, True),
+        (LOCAL + URL, {}, {}, True),
+        ('local_model = "m.gguf"\n', {}, {}, False),
+        (LOCAL, {"HYPERCODE_BASE_URL": "http://127.0.0.1:9/v1"}, {}, False),
+        (LOCAL, {}, {"base_url": "http://127.0.0.1:9/v1"}, False),
+        ("", {"HYPERCODE_BASE_URL": "http://127.0.0.1:9/v1"}, {"local": True}, True),
+        (URL, {}, {"local": True}, True),
+        (LOCAL + "[profiles.p]\n" + URL, {}, {}, False),
+        (URL + "[profiles.p]\n" + LOCAL, {}, {}, True),
+    ],
+)
+def test_the_stronger_of_local_and_base_url_counts(tmp_path, file, environ, flags, local):
+    profile = "p" if "profiles" in file else None
+    assert loaded(tmp_path, file, flags=flags, environ=environ, profile=profile).local is local
+
+
+@pytest.mark.parametrize("flags", [{"local": True}, {"local_model": "m.gguf"}])
+def test_local_and_a_base_url_are_one_too_many(tmp_path, flags):
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, flags={**flags, "base_url": "http://127.0.0.1:9/v1"})
+    assert (
+        str(caught.value) == f"--{next(iter(flags)).replace('_', '-')}: looks for a server itself; leave out --base-url"
+    )
+
+
+@pytest.mark.parametrize("ports", ["[0]", "[65536]", '["80"]', "[true]", "[8080.0]"])
+def test_a_port_is_a_number(tmp_path, ports):
+    with pytest.raises(ConfigError, match=r"config\.toml: local_ports: must be a list of port numbers$"):
+        loaded(tmp_path, f"local_ports = {ports}")
+
+
 def test_loopback():
     assert all(map(is_loopback, ["http://127.0.0.1:1/v1", "http://localhost", "http://[::1]:8/v1", "http://127.9.9.9"]))
     assert not any(map(is_loopback, ["http://127.evil.invalid", "http://10.0.0.1", "http://localhost.evil.invalid"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -281,6 +282,25 @@ def test_a_bare_repository_is_not_written_to(world: World) -> None:
     (world.ws / "bare/HEAD").write_text("ref: refs/heads/main\n")
     assert world.decide("write", "bare/config") is DENY
     assert world.decide("write", "bare/hooks/post-checkout") is DENY
+
+
+@pytest.mark.parametrize("order", itertools.permutations(["HEAD", "objects/a", "refs/a", "config"]))
+def test_a_bare_repository_is_not_completed_in_any_order(world: World, order: tuple[str, ...]) -> None:
+    decisions = []
+    for name in order:
+        decisions.append(world.decide("write", f"bare/{name}"))
+        if decisions[-1] is AUTO:
+            (world.ws / "bare" / name).parent.mkdir(parents=True, exist_ok=True)
+            (world.ws / "bare" / name).write_text("x")
+    last = max(order.index(name) for name in ("HEAD", "objects/a", "refs/a"))
+    assert decisions == [DENY if place == last else AUTO for place in range(4)]
+
+
+@pytest.mark.parametrize("order", [("HEAD", "commondir"), ("commondir", "HEAD")])
+def test_nor_is_one_that_borrows_the_rest(world: World, order: tuple[str, str]) -> None:
+    assert world.decide("write", order[0]) is AUTO
+    (world.ws / order[0]).write_text("x")
+    assert world.decide("write", order[1]) is DENY
 
 
 def test_what_searches_hide(world: World) -> None:

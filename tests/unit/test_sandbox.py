@@ -10,12 +10,14 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from hypercode.process import child_environment, run_group
 from hypercode.safety import sandbox, sandbox_bwrap, sandbox_macos, seccomp
+from hypercode.safety.git_watch import Repositories
 from hypercode.safety.paths import FileGuard
 from hypercode.safety.sandbox import Box, Policy
 from hypercode.safety.sandbox_policy import git_folders, harmless_git, protected, secret_places
@@ -149,6 +151,40 @@ async def test_other_calls_work_and_clone3_is_missing(policy, run):
 )
 async def test_ordinary_work_goes_on(run, command):
     assert await run(command) == (0, "ok\n", [])
+
+
+SET_ID = [
+    "cp /bin/true x; chmod u+s x",
+    "cp /bin/true x; chmod g+s x",
+    "cp /bin/true x; chmod 6755 x",
+    "install -m 4755 /bin/true x",
+    "cp -p /usr/bin/passwd x",
+    "python3 -c \"import os; os.open('x', os.O_CREAT | os.O_WRONLY, 0o4755)\"",
+    "python3 -c \"import os; os.open('x', os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o2755)\"",
+    "python3 -c \"import os; os.fchmod(os.open('x', os.O_CREAT | os.O_WRONLY), 0o4755)\"",
+    "python3 -c \"import os; os.mknod('x', 0o104755)\"",
+    "python3 -c \"import os; fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755); os.link(f'/proc/self/fd/{fd}', 'x')\"",
+    "mkdir x; chmod g+s x",
+]
+
+
+@BWRAP
+@pytest.mark.parametrize("command", SET_ID)
+async def test_no_file_gets_the_bits_that_lend_rights(policy, run, command):
+    """Whoever runs such a file, outside as well, runs it with the rights of its owner."""
+    code, output, _ = await run(command)
+    made = policy.workspace / "x"
+    assert not made.exists() or made.stat().st_mode & 0o6000 == 0, output
+    assert code != 0, output
+
+
+@BWRAP
+async def test_ordinary_modes_and_files_go_on(policy, run):
+    script = "import os, tempfile; tempfile.TemporaryFile(); os.open('made', os.O_CREAT | os.O_WRONLY, 0o7600 & 0o1777)"
+    command = f'touch a; chmod 755 a; chmod +t .; install -m 700 a b; cp -a a c; mkfifo -m 644 f; python3 -c "{script}"'
+    assert (await run(command))[:2] == (0, "")
+    modes = {n: (policy.workspace / n).stat().st_mode & 0o7777 for n in ("a", "b", "c", "f")}
+    assert modes == {"a": 0o755, "b": 0o700, "c": 0o755, "f": 0o644}
 
 
 def test_every_jump_of_the_filter_ends_in_an_answer():
@@ -396,6 +432,114 @@ async def test_a_nested_repository_is_read_only_and_cannot_be_swapped(policy, ru
     assert not list(policy.workspace.glob("**/post-checkout"))
     assert len(reports) == 1
     assert "not what it was" in reports[0]
+
+
+FSMONITOR = "git -C {0} config core.fsmonitor 'touch pwn'"
+PLANTS = [
+    ("sub", "git init -q sub; " + FSMONITOR.format("sub")),
+    ("a/b/c/d/e", "mkdir -p a/b/c/d; git init -q a/b/c/d/e; " + FSMONITOR.format("a/b/c/d/e")),
+    ("node_modules/x", "mkdir node_modules; git init -q node_modules/x; " + FSMONITOR.format("node_modules/x")),
+    (
+        "sub",
+        "git init -q sub; printf '#!/bin/sh\\ntouch pwn\\n' > sub/.git/hooks/post-index-change; chmod +x sub/.git/hooks/post-*",
+    ),
+    ("sub", "git init -q sub; printf '[alias]\\n\\tst = !touch pwn\\n' >> sub/.git/config"),
+    ("sub", "git init -q sub; printf '[include] path = ../../x\\n' >> sub/.git/config"),
+    ("sub", "git init -q sub; printf '[filter \"x\"]\\nclean = touch pwn\\n' >> sub/.git/config"),
+    ("sub", "git init -q sub; git -C sub config diff.external 'touch pwn'"),
+    (
+        "sub",
+        "mkdir sub; git init -q --bare store; git config -f store/config core.sshCommand x; echo 'gitdir: ../store' > sub/.git",
+    ),
+    ("sub", "git init -q t; mkdir sub; mv t/.git sub/.git; git -C sub config core.hooksPath ../hooks"),
+]
+BARE = "mkdir -p {0}/objects {0}/refs; echo 'ref: refs/heads/m' > {0}/HEAD; printf '[core]\\nbare = false\\nfsmonitor = touch pwn\\n' > {0}/config"
+
+
+@BWRAP
+@pytest.mark.parametrize(("place", "command"), PLANTS)
+async def test_a_repository_below_that_would_run_something_is_put_away(policy, run, place, command):
+    code, output, reports = await run(f"set -e; {command}")
+    assert code == 0, output
+    mine = [r for r in reports if r.startswith(f"{policy.workspace}/{place}/.git is a git repository that would run")]
+    assert len(mine) == 1, reports
+    assert not lies(policy.workspace / place / ".git")
+    assert lies(mine[0].rpartition(" moved to ")[2].removesuffix("."))
+
+
+@BWRAP
+@pytest.mark.parametrize("place", ["bare", "deep/er/bare", "."])
+async def test_a_bare_layout_that_would_run_something_is_put_away(policy, run, place):
+    folder = policy.workspace / place
+    _, _, reports = await run(BARE.format(place))
+    assert len(reports) == 1
+    assert "core.fsmonitor" in reports[0]
+    assert not lies(folder / "HEAD")
+    done = subprocess.run(["git", "status"], cwd=folder if folder.exists() else policy.workspace, capture_output=True)
+    assert (done.returncode, list(policy.workspace.rglob("pwn"))) == (128, [])
+
+
+@BWRAP
+async def test_a_bare_layout_in_several_commands(policy, run):
+    steps = [s.strip() for s in BARE.format("x").split(";")]
+    reports = [(await run(step))[2] for step in [steps[2].replace("> x", "> y"), steps[0], steps[2], steps[1]]]
+    assert [len(r) for r in reports] == [0, 0, 0, 1]
+    assert not lies(policy.workspace / "x")
+
+
+@BWRAP
+async def test_a_harmless_repository_below_stays(policy, run):
+    command = (
+        "git init -q one && cd one && git config user.name n && git config user.email e && git commit -q --allow-empty -m x"
+        " && git config core.autocrlf input && cd .. && git clone -q one two && git clone -q --bare one three.git"
+        " && git -C two config core.fsmonitor false && git -C one worktree add -q ../four"
+    )
+    assert await run(command) == (0, "", [])
+    assert [lies(policy.workspace / p) for p in ("one/.git", "two/.git", "three.git/HEAD", "four/.git")] == [True] * 4
+
+
+@BWRAP
+async def test_what_was_there_before_stays_until_it_changes(policy, run):
+    for name in ("a/b/c/d", "bare"):
+        (policy.workspace / name).mkdir(parents=True)
+    git(policy.workspace / "a/b/c/d", "init", "-q")
+    git(policy.workspace / "bare", "init", "-q", "--bare")
+    git(policy.workspace / "bare", "config", "alias.x", "!own")
+    assert await run("true") == (0, "", [])
+    _, _, reports = await run("git -C a/b/c/d config core.fsmonitor ./x; git config -f bare/config alias.x '!other'")
+    assert sorted(r.split(" is a git")[0] for r in reports) == [
+        f"{policy.workspace}/a/b/c/d/.git",
+        f"{policy.workspace}/bare",
+    ]
+
+
+def test_a_planted_repository_of_a_crash_is_found_at_the_next_start(policy):
+    git(policy.workspace, "init", "-q", "old")
+    git(policy.workspace / "old", "config", "alias.x", "!own")
+    watch = Watch(policy.quarantine)
+    watch.below(policy.roots, Repositories(policy.roots))
+    watch.start()
+    git(policy.workspace, "init", "-q", "new")
+    git(policy.workspace / "new", "config", "core.fsmonitor", "x")
+    (report,) = recover(policy.quarantine)
+    assert report.startswith(
+        f"{policy.workspace}/new/.git is a git repository that would run a program (core.fsmonitor)"
+    )
+    assert lies(policy.workspace / "old/.git")
+
+
+def test_looking_again_lists_only_what_has_changed(policy, monkeypatch):
+    for number in range(40):
+        (policy.workspace / f"{number}/src").mkdir(parents=True)
+    aged = time.time_ns() + 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: aged)
+    walk = Repositories(policy.roots)
+    assert walk.look() == {}
+    (policy.workspace / "7/src/.git").mkdir()
+    listed, real = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), real(path))[1])
+    assert walk.look() == {f"{policy.workspace}/7/src/.git": ""}
+    assert listed == [f"{policy.workspace}/7/src"]
 
 
 async def test_a_crash_in_between_is_found_at_the_next_start(policy):

@@ -140,8 +140,13 @@ def test_deleting(state, cwd):
     with pytest.raises(ConfigError, match="open in another"):
         sessions.delete(journal.path)
     journal.close()
+    traces = state / "traces"
+    traces.mkdir()
+    for name in ("a.jsonl", "b.jsonl"):
+        (traces / name).write_bytes(b"{}\n")
     sessions.delete(journal.path)
     assert list(journal.path.parent.iterdir()) == []
+    assert [path.name for path in traces.iterdir()] == ["b.jsonl"], "its trace went with it"
     with pytest.raises(ConfigError, match="no such session"):
         sessions.delete(journal.path)
 

@@ -220,6 +220,16 @@ def test_a_folder_swapped_for_a_link_leads_nowhere(filled):
     assert (outside / "b.txt").read_text() == "new\n"
 
 
+def test_what_was_made_in_a_folder_that_is_a_link_now_is_not_said_to_be_gone(filled):
+    filled.command("echo new > d/n.txt")
+    (filled.ws / "d").rename(filled.base / "away")
+    (filled.ws / "d").symlink_to(filled.base / "away")
+    outcome = filled.undo.undo()
+    assert outcome.restored == ()
+    assert dict(outcome.refused) == {"d/n.txt": "its links lead in a circle, or it was swapped for a link meanwhile"}
+    assert (filled.base / "away/n.txt").read_text() == "new\n"
+
+
 def test_a_strangers_mode_stays(filled):
     filled.command("echo new > a.txt; chmod 700 a.txt")
     (filled.ws / "a.txt").chmod(0o604)

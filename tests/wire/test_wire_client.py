@@ -344,7 +344,8 @@ async def test_the_first_retry_already_asks_for_the_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "shown"), [("k", "k"), ("key", "key"), ("check", "check"), ("provide", "provide"), ("8letters", "[key]")]
+    ("key", "shown"),
+    [("k", "k"), ("key", "key"), ("check", "check"), ("provide", "provide"), ("8letters", "[redacted: key]")],
 )
 async def test_a_short_key_is_no_secret(server: FaultServer, key: str, shown: str) -> None:
     run = await Run(server, "401", api_key=key).go()

@@ -1,0 +1,88 @@
+"""What a shell offers behind `hypercode` when Tab is pressed; `hypercode --install-completion` tells the shell to ask.
+
+The shell starts the command for each Tab, so nothing is imported here that a prompt would need.  A completion is text
+that the shell evaluates: only fixed words and session ids are offered, nothing that a model or a file said.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from hypercode.errors import ConfigError
+
+__all__ = ["Commands", "formats", "modes", "operations", "outputs", "sessions"]
+
+
+class Commands(TyperGroup):
+    """The group of all commands, which completes a line in the order in which `cli.arrange` takes its words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The command stands first for Typer, wherever it stands in a line that is being completed."""
+        return super().parse_args(ctx, self._arranged(ctx, args) if ctx.resilient_parsing else args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands, and the options of a chat: they need no command."""
+        offered = super().shell_complete(ctx, incomplete)
+        if not incomplete.startswith("-"):
+            return offered
+        known = {item.value for item in offered}
+        chat = self._chat(ctx)
+        within = chat.make_context("chat", [], parent=ctx, resilient_parsing=True)
+        return offered + [item for item in chat.shell_complete(within, incomplete) if item.value not in known]
+
+    def _chat(self, ctx: Any) -> Any:
+        return self.get_command(ctx, "chat")
+
+    def _arranged(self, ctx: Any, args: list[str]) -> list[str]:
+        """The words before the one that is being completed, without the options of a chat that may still get a command."""
+        takes_value = {word for p in self._chat(ctx).params if not getattr(p, "is_flag", True) for word in p.opts}
+        position = 0
+        while position < len(args) and args[position].startswith("-") and args[position] not in ("-", "--"):
+            position += 2 if args[position] in takes_value else 1
+        if position == len(args):
+            return []
+        if position < len(args) and args[position] in self.commands:
+            return [args[position], *args[:position], *args[position + 1 :]]
+        return ["chat", *args]
+
+
+def modes() -> list[tuple[str, str]]:
+    """The modes.  As with all of these, Typer keeps those that begin as the word does."""
+    return [
+        ("ask", "asks before changes and commands"),
+        ("edits", "changes files unasked"),
+        ("plan", "changes nothing"),
+        ("auto", "runs everything inside the sandbox"),
+    ]
+
+
+def outputs() -> list[tuple[str, str]]:
+    """What `run` can print."""
+    return [("text", "the answer"), ("json", "one object"), ("jsonl", "every event as a line")]
+
+
+def formats() -> list[tuple[str, str]]:
+    """What a session can be exported as."""
+    return [("md", "Markdown"), ("json", "one object")]
+
+
+def operations() -> list[str]:
+    """What the file guard can be asked about."""
+    return ["read", "write", "edit", "ls", "glob", "grep"]
+
+
+def sessions(ctx: typer.Context) -> list[str]:
+    """The ids of the sessions of the folder that is meant, the one begun last first."""
+    from hypercode.config import Folders, current_folder
+    from hypercode.memory.sessions import ids
+
+    try:
+        folder = ctx.params.get("cwd") or current_folder()
+        return ids(Folders.of(os.environ).state, Path(folder))
+    except (ConfigError, OSError):
+        return []

@@ -1,0 +1,181 @@
+"""What of a repository makes git run something: settings that name a program, and hooks.
+
+Git obeys the settings and hooks of whatever repository it is called in, a `git status` of the person's own included.  The
+syntax is that of git-config(1); what cannot be read as git would read it counts as running something.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["looks_bare", "runs"]
+
+_LIMIT = 1_000_000
+_HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*)?")
+_BOOLEAN = re.compile(r"(?:true|false|yes|no|on|off|[01])?", re.IGNORECASE)
+
+_SECTIONS = frozenset(
+    (
+        *("alias", "browser", "credential", "difftool", "filter", "guitool", "include", "includeif", "instaweb", "man"),
+        *("mergetool", "pager", "protocol", "sendemail"),
+    )
+)
+"""Whatever such a section says, it is about programs, or about further files of settings."""
+
+_KEYS = re.compile(
+    r".*(?:command|cmd|program|helper|hook)|gitproxy|askpass|attributesfile|clean|driver|editor|external|extdiff|hookspath|pager"
+    r"|process|receivepack|smudge|sshcommand|templatedir|textconv|uploadpack|vcs|worktree|difffilter|path|customtransfer.*"
+)
+_READING_SECTIONS = frozenset(("filter", "include", "includeif", "protocol"))
+_READING_KEYS = re.compile(r"(?!ssh).*command|.*program|clean|external|process|smudge|textconv|uploadpack|vcs|worktree")
+_READING_HOOK = "post-index-change"
+"""What commands that only look (status, diff, log) obey; the rest they never run, or the environment of children forbids it."""
+
+_RUNNING_VALUE = re.compile(r"\s*!|\w[\w+-]*::|.*\b(?:ext|fd)::")
+
+
+def runs(git: Path, *, reading: bool = False) -> str:
+    """The setting or hook by which a git folder, or the one that a `.git` file points to, runs something; empty if none does.
+
+    `reading`: when a command that only looks is called there.
+    """
+    folder = git
+    if not git.is_dir():
+        target = _pointed(git)
+        if target is None:
+            return ""  # git takes no repository from there
+        folder = target
+    places = [folder]
+    if (common := _line(folder / "commondir")) is not None:
+        places.append(folder / common)
+    for place in places:
+        for name in ("config", "config.worktree"):
+            if found := _setting(place / name, reading):
+                return found
+        if found := _hook(place / "hooks", reading):
+            return found
+    return ""
+
+
+def looks_bare(names: set[str]) -> bool:
+    """Whether a folder with these names in it is a repository to git, whatever it is called."""
+    return "HEAD" in names and ({"objects", "refs"} <= names or "commondir" in names)
+
+
+def _pointed(pointer: Path) -> Path | None:
+    line = _line(pointer)
+    if line is None or not line.startswith("gitdir:"):
+        return None
+    target = pointer.parent / line.removeprefix("gitdir:").strip()
+    return target if target.is_dir() else None
+
+
+def _line(path: Path) -> str | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, 4096).decode("utf-8", "surrogateescape").strip()
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _hook(folder: Path, reading: bool) -> str:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return ""
+    names = [n for n in names if n == _READING_HOOK or not (reading or n.endswith(".sample"))]
+    found = next((n for n in names if os.access(folder / n, os.X_OK) and (folder / n).is_file()), "")
+    return f"the hook {found}" if found else ""
+
+
+def _setting(path: Path, reading: bool) -> str:
+    """The first setting that names a program."""
+    try:
+        if not path.is_file():
+            return f"{path.name}, which is no file" if os.path.lexists(path) else ""
+        with path.open("rb") as file:
+            data = file.read(_LIMIT + 1)
+    except OSError:
+        return f"{path.name}, which cannot be read"
+    if len(data) > _LIMIT:
+        return f"{path.name}, which is too large"
+    try:
+        for section, name, key, value in _entries(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")):
+            if _names_program(section, key, value, reading):
+                return ".".join(part for part in (section, name, key) if part)
+    except ValueError:
+        return f"{path.name}, which is not written as git writes it"
+    return ""
+
+
+def _names_program(section: str, key: str, value: str | None, reading: bool) -> bool:
+    if section == "core" and key == "fsmonitor":
+        return not reading and value is not None and not _BOOLEAN.fullmatch(value)
+    if section == "submodule" and key == "path":
+        return False
+    sections, keys = (_READING_SECTIONS, _READING_KEYS) if reading else (_SECTIONS, _KEYS)
+    running = not reading and value is not None and _RUNNING_VALUE.match(value) is not None
+    return running or section in sections or keys.fullmatch(key) is not None
+
+
+def _entries(text: str) -> Iterator[tuple[str, str, str, str | None]]:
+    """Section, its name, key and value of each setting; sections and keys in lower case.  Raises ValueError."""
+    section, name, at = "", "", 0
+    text = text.replace("\r\n", "\n")
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+        elif text[at] in "#;":
+            at = _end_of_line(text, at)
+        elif text[at] == "[":
+            if (header := _HEADER.match(text, at)) is None:
+                raise ValueError(text[at : at + 40])
+            section, _, dotted = header[1].lower().partition(".")
+            name, at = header[2] or dotted, header.end()
+        else:
+            if not section or (key := _KEY.match(text, at)) is None:
+                raise ValueError(text[at : at + 40])
+            if "\n" in key[0]:  # a key alone: true
+                at = key.start() + key[0].index("\n")
+                yield section, name, key[1].lower(), None
+                continue
+            value, at = _value(text, key.end())
+            yield section, name, key[1].lower(), value
+
+
+def _end_of_line(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _value(text: str, at: int) -> tuple[str, int]:
+    """A value, which may be quoted, have a comment behind it, and go on in the next line; and where it ends."""
+    kept: list[str] = []
+    quoted = False
+    while at < len(text) and text[at] != "\n":
+        c = text[at]
+        if c == "\\":
+            following = text[at + 1 : at + 2]
+            kept.append({"n": "\n", "t": "\t", "b": "\b", "\n": ""}.get(following, following))
+            at += 2
+            continue
+        if c == '"':
+            quoted = not quoted
+        elif c in "#;" and not quoted:
+            at = _end_of_line(text, at)
+            break
+        else:
+            kept.append(c)
+        at += 1
+    if quoted:
+        raise ValueError("an open quote")
+    return "".join(kept).strip(), at
