@@ -34,7 +34,7 @@ def _parent(root: Path, path: Path) -> Iterator[int]:
             try:
                 inner = files.open_node(name, dir_fd=fd, folder=True)
             except NotADirectoryError:
-                if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):  # what lies behind it is another file than the one meant
+                if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):  # behind it is another file than the one meant
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
                 raise
             os.close(fd)

@@ -84,7 +84,9 @@ def resolve(text: str, folders: Iterable[str]) -> list[str]:
 
 
 def _names_above(part: str) -> bool:
-    return part.startswith(".") and part not in (".", "..") and any(c in part for c in "*?[") and fnmatchcase("..", part)
+    return (
+        part.startswith(".") and part not in (".", "..") and any(c in part for c in "*?[") and fnmatchcase("..", part)
+    )
 
 
 def _normal(path: str) -> str:

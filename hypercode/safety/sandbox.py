@@ -12,7 +12,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,14 +103,25 @@ class Box:
             return "Sandbox: sandbox-exec (untested) — every command asks."
         return f"Sandbox: none — every command asks. {self.why}".rstrip()
 
-    def wrap(self, argv: Sequence[str], profile: Profile = "workspace", *, network: bool = False) -> Entered:
-        """The command as it runs in the box; the descriptors belong to the caller.  `enter` does it all."""
+    def wrap(
+        self,
+        argv: Sequence[str],
+        profile: Profile = "workspace",
+        *,
+        network: bool = False,
+        guarded: Sequence[Path] | None = None,
+    ) -> Entered:
+        """The command as it runs in the box; the descriptors belong to the caller.  `enter` does it all.
+
+        `guarded` are the places that stay as they are, where they are known already.
+        """
         if self.kind == "sandbox-exec":
             text = sandbox_macos.profile(self.policy, git=profile == "git", network=network)
             return Entered([self.program, "-p", text, *argv])
         if self.kind == "none":
             return Entered(list(argv))
-        words = options(network) + mounts(self.policy, git=profile == "git", network=network)
+        guarded = protected(self.policy) if guarded is None else guarded
+        words = options(network) + mounts(self.policy, guarded, git=profile == "git", network=network)
         filter_ = _memory_file(seccomp.program(platform.machine(), HOST_NETWORK if network else OWN_NETWORK))
         command = [self.program, *words, "--seccomp", str(filter_), "--", *with_limits(list(argv))]
         return Entered(command, (filter_,), contained=True)
@@ -121,11 +132,12 @@ class Box:
         if not self.full:
             yield self.wrap(argv, profile, network=network)
             return
-        watch = self._watch(profile)
+        guarded = protected(self.policy)
+        watch = self._watch(profile, guarded)
         watch.start()
         entered = Entered([])
         try:
-            entered = self.wrap(argv, profile, network=network)
+            entered = self.wrap(argv, profile, network=network, guarded=guarded)
             yield entered
         finally:
             for descriptor in entered.pass_fds:
@@ -142,11 +154,11 @@ class Box:
             self._walk.append(Repositories(self.policy.roots))
         return self._walk[0]
 
-    def _watch(self, profile: Profile) -> Watch:
+    def _watch(self, profile: Profile, guarded: Iterable[Path]) -> Watch:
         watch = Watch(self.policy.quarantine)
         watch.below(self.policy.roots, self._repositories())
         gits = git_folders(self.policy.workspace) if profile == "git" else []
-        for path in protected(self.policy):
+        for path in guarded:
             is_git = path.name == ".git"
             watch.add(path, text=is_git and path.is_file(), repository=is_git and profile == "git")
         for git in gits:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from hypercode.safety.sandbox_policy import HOOK_PLACES, Policy, git_folders, protected, secret_places
+from hypercode.safety.sandbox_policy import HOOK_PLACES, Policy, git_folders, secret_places
 
 __all__ = ["find_bwrap", "mounts", "options", "with_limits"]
 
@@ -44,8 +44,8 @@ def options(network: bool) -> list[str]:
     return [*cut, *([] if network else ["--unshare-net"]), *alone]
 
 
-def mounts(policy: Policy, *, git: bool, network: bool) -> list[str]:
-    """What is seen and what can be written, in the order in which it is laid over each other."""
+def mounts(policy: Policy, guarded: Iterable[Path], *, git: bool, network: bool) -> list[str]:
+    """What is seen and what can be written, in the order in which it is laid over each other; `guarded` stays as it is."""
     secrets = secret_places(policy)
     outer = [path for path in secrets if not policy.inside(path)]
     masks, ends = _masked(outer, policy)
@@ -53,7 +53,7 @@ def mounts(policy: Policy, *, git: bool, network: bool) -> list[str]:
     arguments += ["--remount-ro", "/run", "--bind", str(policy.temp), "/tmp", *masks]
     for root in policy.roots:
         arguments += ["--bind", str(root), str(root)]
-    arguments += _read_only(policy)
+    arguments += _read_only(policy, guarded)
     if git:
         arguments += _writable_git(policy)
     inner, inner_ends = _masked([path for path in secrets if policy.inside(path)], policy)
@@ -88,8 +88,8 @@ def _masked(paths: Iterable[Path], policy: Policy) -> tuple[list[str], list[str]
     return masks, ends
 
 
-def _read_only(policy: Policy) -> list[str]:
-    real = dict.fromkeys(os.path.realpath(path) for path in protected(policy) if os.path.exists(path))
+def _read_only(policy: Policy, guarded: Iterable[Path]) -> list[str]:
+    real = dict.fromkeys(os.path.realpath(path) for path in guarded if os.path.exists(path))
     gits = dict.fromkeys(str(folder) for root in policy.roots for folder in git_folders(root))
     return [word for path in (real | gits) if policy.inside(Path(path)) for word in ("--ro-bind", path, path)]
 

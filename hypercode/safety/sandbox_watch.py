@@ -117,7 +117,8 @@ class Watch:
         for name, said in walk.look().items():
             if said and said != self.places.get(name):
                 what = said.partition("\n")[0]
-                away = self._put_away(f"{name}/HEAD" if name in self.roots else name)
+                bare = not name.endswith("/.git")  # without HEAD such a folder is just a folder
+                away = f"HEAD: {self._put_away(f'{name}/HEAD')}" if bare else self._put_away(name)
                 yield f"{name} is a git repository that would run a program ({what}) when git is called there. {away}"
 
     def _put_away(self, name: str) -> str:
