@@ -6,7 +6,7 @@ Pure: texts, the files of the small project, and `reply`, which a `ScriptedModel
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hypercode.llm.fake import Call, Reasoning, Request, Script, script
@@ -135,9 +135,18 @@ def _talk(said: str, before: Sequence[Message]) -> Script:
 
 
 def _results(since: Sequence[Message]) -> dict[str, str]:
-    """What each tool answered, the last time it was called."""
+    """What each tool answered, the last time it was called; each reading by its number, `read 1` and so on."""
     names = {call["id"]: call["function"]["name"] for m in since for call in m.get("tool_calls") or []}
-    return {names.get(m["tool_call_id"], ""): text_of(m) for m in since if m.get("role") == "tool"}
+    results: dict[str, str] = {}
+    for message in since:
+        if message.get("role") == "tool":
+            name = names.get(message["tool_call_id"], "")
+            results[f"read {_readings(results) + 1}" if name == "read" else name] = text_of(message)
+    return results
+
+
+def _readings(results: Mapping[str, str]) -> int:
+    return sum(name.startswith("read ") for name in results)
 
 
 def _task(results: dict[str, str], tests: str) -> Script:
@@ -145,18 +154,22 @@ def _task(results: dict[str, str], tests: str) -> Script:
         return script(_outcome(results.get("edit", ""), results["bash"], tests))
     if "edit" in results:
         return script(_after_edit(results["edit"]), Call("bash", {"command": tests}))
-    if "read" in results:
+    done = _readings(results)
+    if done == len(FILES):
         change = {"old": "{minutes}:{rest}", "new": "{minutes}:{rest:02}"}
         return script(
             "The seconds are written as they are, so `5` stays `5`. They need two digits.",
             Call("edit", {"path": "tea.py", "edits": [change]}),
         )
+    next_file = Call("read", {"path": list(FILES)[done]})
+    if done:
+        return script(next_file)
     return script(
         Reasoning(
             "A zero is lost. The function must write the seconds without padding; the tests will say what is wanted."
         ),
         "I'll read the function and its tests first.",
-        *(Call("read", {"path": path}) for path in FILES),
+        next_file,
     )
 
 

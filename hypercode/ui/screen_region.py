@@ -83,7 +83,9 @@ class Region(Application[None]):
             output=terminal,
         )
         self.ttimeoutlen = 0.1
-        self.timeoutlen = 0.5  # Esc and then a key, as Alt and that key; longer would swallow what is typed after an Esc
+        self.timeoutlen = (
+            0.5  # Esc and then a key, as Alt and that key; longer would swallow what is typed after an Esc
+        )
 
     # ------------------------------------------------------------ drawing
 

@@ -496,7 +496,7 @@ def test_a_session_is_shown_and_exported(kept):
     again = kept.run("sessions", "export", plain, "out.md")
     assert (again.returncode, "exists already" in again.stderr) == (2, True)
     assert kept.run("sessions", "export", plain, "--format", "pdf").returncode == 2
-    assert kept.run("sessions", "show", "2").stderr.startswith("hypercode: '2' could be 2 sessions:")
+    assert kept.run("sessions", "show", "202").stderr.startswith("hypercode: '202' could be 2 sessions:")
 
 
 def test_json_on_a_terminal_harms_nothing(kept):
