@@ -114,7 +114,11 @@ def test_exit_codes(stage, answers, arguments, code, words):
         (["run", "x", "--base-url", "http://a b/"], {}, "not an http(s) URL"),
         (["run", "x", "--allow", ""], {}, "allow"),
         (["runn"], {}, "hypercode run 'runn'"),
-        (["run", "x"], {"HYPERCODE_BASE_URL": "https://far.invalid/v1", "HYPERCODE_API_KEY": ""}, "hypercode/config.toml: api_key: there is no key for https://far.invalid/v1: export HYPERCODE_API_KEY="),
+        (
+            ["run", "x"],
+            {"HYPERCODE_BASE_URL": "https://far.invalid/v1", "HYPERCODE_API_KEY": ""},
+            "hypercode/config.toml: api_key: there is no key for https://far.invalid/v1: export HYPERCODE_API_KEY=",
+        ),
         (["run", "x"], {"HYPERCODE_BASE_URL": "http://far.invalid/v1"}, "plain http"),
     ],
 )
