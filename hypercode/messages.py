@@ -20,7 +20,10 @@ __all__ = [
     "cut_note",
     "is_cut",
     "is_filtered",
+    "is_report",
     "parse_arguments",
+    "put_back",
+    "ran",
     "spoken",
     "system",
     "text_of",
@@ -139,6 +142,8 @@ def user(text: str) -> Message:
     return {"role": "user", "content": well_formed(text)}
 
 
+_RAN = "I ran this command myself:\n$ "
+_PUT_BACK = " by the user, outside of your tools: "
 _NOTE = re.compile(r"\[Your previous reply was [^\[\]\n]*\.\]\n\n")
 
 
@@ -151,6 +156,22 @@ def spoken(text: str) -> tuple[str, str]:
     """A message's text as the note about a cut reply that stands before it, and what the person said."""
     found = _NOTE.match(text)
     return (found[0], text[found.end() :]) if found else ("", text)
+
+
+def ran(command: str, output: str) -> str:
+    """What the model is told of a shell line that the person ran."""
+    return f"{_RAN}{command}\n{output}"
+
+
+def put_back(what: str, names: Iterable[str]) -> str:
+    """What the model is told of files that the person took back, or did again (`what`)."""
+    return f"[{what}{_PUT_BACK}{', '.join(names)}. Read before you edit.]"
+
+
+def is_report(message: Message) -> bool:
+    """Whether a message of the user's is no word of theirs, but tells what a command of theirs did (`ran`, `put_back`)."""
+    text = text_of(message) if message.get("role") == "user" else ""
+    return text.startswith(_RAN) or (text.startswith("[") and _PUT_BACK in text[:100])
 
 
 def tool_result(call_id: str, text: str) -> Message:

@@ -26,7 +26,7 @@ from hypercode.events import (
 )
 from hypercode.memory.history import Loaded
 from hypercode.memory.records import Record
-from hypercode.messages import Message, spoken, text_of
+from hypercode.messages import Message, is_report, spoken, text_of
 
 __all__ = ["FORMATS", "replay", "save", "to_json", "to_markdown"]
 
@@ -143,6 +143,8 @@ def _events(record: Record, turn: int, shown: str, names: dict[str, str]) -> Ite
     match record["type"]:
         case "user" if isinstance(shell := record.get("shell"), dict):
             yield from _shell_line(shell, text_of(message))
+        case "user" if is_report(message):
+            yield Notice("info", text_of(message).strip("[]"))
         case "user":
             yield UserMessage(spoken(text_of(message))[1])
         case "partial":

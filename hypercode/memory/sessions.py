@@ -15,7 +15,7 @@ from typing import Any
 from hypercode.errors import ConfigError
 from hypercode.memory.records import Record, scan
 from hypercode.memory.session_file import is_open, open_to_read
-from hypercode.messages import text_of
+from hypercode.messages import is_report, text_of
 
 __all__ = ["Head", "delete", "find", "folder_of", "head", "heads", "ids", "latest", "path_of"]
 
@@ -153,7 +153,7 @@ def _beginning(fd: int, size: int) -> list[Record]:
         if length < size:
             data = data[: data.rfind(b"\n") + 1]
         records = scan(data).records
-        if length >= size or any(r["type"] == "user" for r in records) or length > 1 << 26:
+        if length >= size or _first_words(records) or length > 1 << 26:
             return records
         length *= 8
 
@@ -183,7 +183,7 @@ def _name(first: list[Record], last: list[Record]) -> str | None:
 def _first_words(records: list[Record]) -> str:
     for record in records:
         message = record.get("message")
-        if record["type"] == "user" and isinstance(message, dict):
+        if record["type"] == "user" and isinstance(message, dict) and not is_report(message):
             return " ".join(text_of(message)[: 4 * _WORDS].split())[:_WORDS]
     return ""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypercode.memory.history import Loaded
 from hypercode.memory.records import Record
-from hypercode.messages import parse_arguments, spoken, text_of
+from hypercode.messages import is_report, parse_arguments, spoken, text_of
 
 __all__ = ["Unfinished", "changed_since", "unfinished"]
 
@@ -41,11 +41,12 @@ def unfinished(loaded: Loaded) -> Unfinished | None:
     begin = next((n for n in range(len(records) - 1, -1, -1) if _begins(records[n])), None)
     if begin is None or not loaded.messages:
         return None
-    task = records[begin:]
+    task = [r for r in records[begin:] if r["type"] != "user" or not is_report(r.get("message") or {})]
     last = next((r for r in reversed(task) if r["type"] not in ("notice", "name", "model", "session")), task[0])
     if last["type"] == "turn_end" and last.get("outcome") != "complete":
         return None
-    if loaded.messages[-1]["role"] == "assistant" and not loaded.partial.strip():
+    spoke = next((m for m in reversed(loaded.messages) if not is_report(m)), {})
+    if spoke.get("role") == "assistant" and not loaded.partial.strip():
         return None
     intents = {r["call_id"]: r for r in task if r["type"] == "intent" and isinstance(r.get("call_id"), str)}
     done = {
@@ -75,7 +76,8 @@ def _not_begun(loaded: Loaded, task: list[Record]) -> Iterator[str]:
 
 
 def _begins(record: Record) -> bool:
-    return record["type"] == "user" and "shell" not in record and isinstance(record.get("message"), dict)
+    message = record.get("message")
+    return record["type"] == "user" and isinstance(message, dict) and not is_report(message)
 
 
 def _label(intent: Record) -> str:

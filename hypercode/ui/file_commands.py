@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hypercode.errors import ConfigError
 from hypercode.memory.undo import Outcome
+from hypercode.messages import put_back
 from hypercode.parts import workspace_of
 from hypercode.safety.rule_store import RuleStore
 from hypercode.safety.trust import Trust
@@ -69,8 +70,7 @@ async def _step(chat: Chat, act: Callable[[], Outcome], word: str) -> None:
     lines += [f"  not {clean(path, 'filename')}: {clean(why)}" for path, why in done.refused]
     say(chat, *lines, *(f"! {clean(note)}" for note in done.notes))
     if done.restored:
-        names = ", ".join(done.restored)
-        chat.agent.tell(f"[{word} by the user, outside of your tools: {names}. Read before you edit.]")
+        chat.agent.tell(put_back(word, done.restored))
 
 
 @command

@@ -116,7 +116,11 @@ class _FirstStart:
     # -- the three ways ----------------------------------------------------------
 
     def _paste(self) -> bool:
-        key = key_in(getpass.getpass(f"the key for {self._host} (not shown): "))
+        try:
+            key = key_in(getpass.getpass(f"the key for {self._host} (not shown): "))
+        except (EOFError, KeyboardInterrupt):
+            self._say("", "")
+            return False
         if key is None:
             self._say("! That is no key: a key is one word of at least 8 characters.", "")
             return False
@@ -160,7 +164,9 @@ class _FirstStart:
 
     def _server(self) -> bool:
         if not self._servers:
-            return False  # the menu looks again
+            ports = ", ".join(map(str, self._config.local_ports))
+            self._say(f"Looked on the ports {ports} again:", "")
+            return False
         self._config.local = True
         self._say("The next time: hypercode --local, or local = true in the configuration.")
         return True

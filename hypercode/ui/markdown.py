@@ -59,6 +59,20 @@ class MarkdownStream:
             self._scanner.feed(text)
             self._tail.changed = True
 
+    @property
+    def between(self) -> bool:
+        """Whether something else may be printed above the tail: not inside a code block or a list."""
+        return self._scanner.fence is None and self._scanner.list is None
+
+    @property
+    def begun(self) -> bool:
+        """Whether rows of it were printed."""
+        return self._begun
+
+    def interrupted(self) -> None:
+        """Something else was printed above the tail: what follows has a blank line above it."""
+        self._begun = True
+
     def resize(self, width: int) -> None:
         """Use another width for what is not printed yet."""
         self._width = max(1, width)

@@ -261,7 +261,7 @@ class Chat:
 
     def cycle_mode(self) -> None:
         """Shift-Tab: the next mode; auto only where it may be chosen."""
-        modes = [m for m in Mode if m is not Mode.AUTO or self.may_choose_auto()]
+        modes = [Mode.ASK, Mode.EDITS, Mode.PLAN, *([Mode.AUTO] if self.may_choose_auto() else [])]
         self.set_mode(modes[(modes.index(self.app.gate.mode) + 1) % len(modes)])
 
     def set_mode(self, mode: Mode) -> None:

@@ -10,7 +10,7 @@ from hypercode.errors import ConfigError
 from hypercode.memory.export import FORMATS, save
 from hypercode.memory.sessions import heads
 from hypercode.memory.shorten import is_note
-from hypercode.messages import spoken, text_of
+from hypercode.messages import is_report, spoken, text_of
 from hypercode.ui import local_pick, render
 from hypercode.ui.clean import clean
 from hypercode.ui.commands import CONTINUE, command
@@ -184,10 +184,9 @@ async def resume(chat: Chat, argument: str) -> None:
 
 
 def _said(chat: Chat) -> list[int]:
-    """The places of what the person said; no summary, and no message in which a command of theirs tells its output."""
-    told = "I ran this command myself:\n$ "
-    messages = [(n, m) for n, m in enumerate(chat.agent.messages) if m.get("role") == "user" and not is_note(m)]
-    return [n for n, m in messages if not text_of(m).startswith(told)]
+    """The places of what the person said; no summary, and no report of what a command of theirs did."""
+    messages = enumerate(chat.agent.messages)
+    return [n for n, m in messages if m.get("role") == "user" and not is_note(m) and not is_report(m)]
 
 
 def _back_to(chat: Chat, place: int) -> None:

@@ -7,6 +7,7 @@ import time
 from hypercode import events
 from hypercode.agent import Agent
 from hypercode.errors import ToolError
+from hypercode.messages import ran
 
 __all__ = ["run_shell_line"]
 
@@ -41,4 +42,4 @@ async def run_shell_line(agent: Agent, line: str) -> None:
         agent.bus.emit(events.ToolExecutionEnd(call_id, mark, output, bool(kind), kind or None, seconds))
         if mark == "!":
             shell = {"command": command, "kind": kind or None, "seconds": seconds}
-            agent.tell(f"I ran this command myself:\n$ {command}\n{output}", shell=shell)
+            agent.tell(ran(command, output), shell=shell)

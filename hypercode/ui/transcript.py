@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from hypercode import events
 from hypercode.events import Bus
-from hypercode.messages import is_cut, is_filtered
 from hypercode.ui import render
 from hypercode.ui.clean import Cleaner, clean
-from hypercode.ui.live import LiveCall, Surface
+from hypercode.ui.live import LiveCall, Surface, ending_lines, thought_rows
 from hypercode.ui.style import Style
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ __all__ = ["Transcript"]
 
 FRAME_GAP = 0.05
 LONGEST_GAP = 0.75
-REASONING_ROWS = 3
+HELD = 2.0  # seconds that lines of our own wait for the end of a code block or list that streams
 OUTPUT_ROWS = 5
 _KEPT_OUTPUT = 400_000
 _PROSE = frozenset({"word", "notice", "greeting"})
@@ -60,6 +59,8 @@ class Transcript:
         self._stream: MarkdownStream | None = None
         self._cleaner = Cleaner()
         self._plain_open = False
+        self._held: list[tuple[str, list[str]]] = []
+        self._held_since = 0.0
         self._thought: list[str] = []
         self._thought_since = 0.0
         self._calls: dict[int, LiveCall] = {}
@@ -246,7 +247,7 @@ class Transcript:
         if self._stream is not None:
             frame = await self._stream.aframe(tail_rows=self._budget())
             self._lines += frame.commit
-            tail = frame.tail
+            tail = frame.tail if not self._interrupt() else (await self._stream.aframe(tail_rows=self._budget())).tail
         rows = [*tail, *self._live_rows(), *([self._marker] if self._marker else [])]
         lines, self._lines = self._lines, []
         if lines:
@@ -261,10 +262,34 @@ class Transcript:
         self._last_kind = kind
 
     async def _draw_lines(self, value: tuple[str, list[str]]) -> None:
-        await self._draw_close(None)
+        """Lines of our own; while a text streams they wait until they can stand between two of its blocks."""
+        if self._stream is not None or self._plain_open:
+            self._held_since = self._held_since if self._held else self._clock()
+            self._held.append(value)
+        else:
+            self._put(value)
+
+    def _put(self, value: tuple[str, list[str]]) -> None:
         kind, lines = value
         self._begin(kind)
         self._lines += lines
+
+    def _interrupt(self) -> bool:
+        """Put what waits between two blocks of the text; inside of a long one after a while."""
+        stream = self._stream
+        if stream is None or not self._held or not (stream.between or self._clock() - self._held_since > HELD):
+            return False
+        if not stream.begun:
+            self._last_kind = self._held[0][0]  # the blank line is there
+        self._release()
+        self._last_kind = "text"
+        stream.interrupted()
+        return True
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for value in held:
+            self._put(value)
 
     async def _draw_text(self, pieces: list[str]) -> None:
         self._fold_thought()
@@ -301,6 +326,7 @@ class Transcript:
             self._stream.feed(self._cleaner.close())
             self._lines += await self._stream.aclose()
             self._stream = None
+        self._release()
 
     async def _draw_thought(self, text: str) -> None:
         if not self._thought:
@@ -340,14 +366,7 @@ class Transcript:
             )
             self._lines.append(line)
         self._marker = ""
-        ending: list[str] = []
-        if end.outcome == "aborted":
-            ending = [self.style.yellow("[aborted]")]
-        elif end.error is not None:
-            ending = render.error_lines(self.style, end.error, shown=end.ttft is not None)
-        elif is_cut(end.finish_reason):
-            why = "the provider's content filter" if is_filtered(end.finish_reason) else "its length limit"
-            ending = [self.style.yellow(f"! The answer was cut by {why}. /continue goes on.")]
+        ending = [row for line in ending_lines(self.style, end) for row in render.wrapped(line, self._surface.columns)]
         if ending:
             self._begin("end")
             self._lines += ending
@@ -357,7 +376,7 @@ class Transcript:
 
     def _live_rows(self) -> list[str]:
         """Thinking and tool calls as they stand: one row a call, the running one with its last lines."""
-        rows = self._thought_rows()
+        rows = thought_rows(self.style, self._thought, self._surface.columns)
         width = self._surface.columns
         budget = max(2, min(12, self._surface.rows - 4))
         calls = [self._calls[i] for i in sorted(self._calls)]
@@ -373,11 +392,3 @@ class Transcript:
                 lines = clean(call.printed[-4_000:], "tool_output").rstrip("\n").split("\n")[-room:]
                 rows += [self.style.dim("  " + render.fit(line.expandtabs(4), width - 2)) for line in lines]
         return rows
-
-    def _thought_rows(self) -> list[str]:
-        if not self._thought:
-            return []
-        width = max(self._surface.columns - 2, 8)
-        lines = clean("".join(self._thought[-400:])[-width * 8 :]).strip().split("\n")
-        pieces = [line[i : i + width] for line in lines for i in range(0, len(line), width)]
-        return [self.style("∴ " + piece, "dim", "italic") for piece in pieces[-REASONING_ROWS:]]

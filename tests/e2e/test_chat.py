@@ -288,7 +288,7 @@ def test_shift_tab_cycles_the_mode(unboxed, stage):
     with Chat(stage(), *(["--no-sandbox"] if unboxed else [])) as chat:
         chat.prompt()
         chat.wait(lambda: unboxed or "Sandbox" in "\n".join(chat.lines))
-        modes = ["ask", "edits", "auto", "plan"] if unboxed or " · box: " in chat.status else ["ask", "edits", "plan"]
+        modes = ["ask", "edits", "plan", "auto"] if unboxed or " · box: " in chat.status else ["ask", "edits", "plan"]
         for mode in [*modes[1:], modes[0]]:
             chat.send(SHIFT_TAB)
             chat.wait(lambda: f" · {mode} · " in chat.status)  # noqa: B023

@@ -1,14 +1,17 @@
 """A long conversation in the chat: what fills the window, making room, and going back afterwards; help and examination."""
 
+import json
 import re
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 
-from chat_terminal import Chat
-from stage import answer, text
+from chat_terminal import Chat, printed
+from stage import answer, call, chunk, text
 
 ESC = "\x1b"
 LONG = " words and more words" * 400
@@ -128,4 +131,90 @@ def test_doctor_in_the_chat_can_be_stopped_and_is_readable_when_narrow(stage):
         assert any(re.fullmatch(r"ok +version", line) for line in chat.lines)
         assert any(line.startswith("  hypercode ") for line in chat.lines)
         chat.idle()
+        chat.leave()
+
+
+REPLY = """\
+A first paragraph that takes a while to arrive, word by word, and that is longer than a row.
+
+```python
+def clock(seconds):
+    minutes, rest = divmod(seconds, 60)
+    return minutes, rest
+```
+
+| name | count |
+|------|------:|
+| tea  |     3 |
+
+- one thing
+- another thing
+
+The *end* of it."""
+
+
+def paced(words, gap_ms):
+    pieces = [{"bytes": chunk(text(word)), "delay_ms": gap_ms} for word in re.findall(r"\S+\s*", words)]
+    return {**answer(), "segments": [*pieces, {"bytes": chunk({}, "stop") + "data: [DONE]\n\n"}]}
+
+
+@pytest.mark.parametrize("begun", ["A first", "def clock", "tea", "one thing"])
+def test_what_is_said_while_a_reply_streams_leaves_the_reply_whole(stage, begun):
+    """It stands between two blocks of the reply, never inside a word, a code block or a table."""
+    s = stage(paced(REPLY, 15))
+    with Chat(s) as chat:
+        chat.prompt().say("go")
+        chat.wait(begun)
+        chat.say("/mode plan")
+        chat.shows("The end of it.", "mode: plan")
+        chat.idle()
+        start = next(n for n, line in enumerate(chat.lines) if line.startswith("> go"))
+        drawn = chat.lines[start + 2 :]
+        chat.leave()
+    at = drawn.index("mode: plan")
+    assert (at == 0 or drawn[at - 1] == "", drawn[at + 1] in ("", ">")) == (True, True), "a line of its own"
+    whole = [*drawn[: at - 1], *drawn[at + 1 :]] if at else drawn[at + 2 :]
+    expected = printed(REPLY, 80, 40)
+    assert whole[: len(expected)] == expected
+
+
+def test_a_start_with_a_message_keeps_the_reply_whole(stage):
+    s = stage(paced(REPLY, 15))
+    with Chat(s, "go on then") as chat:
+        chat.shows("The end of it.", "Sandbox")
+        chat.idle()
+        drawn = [line for line in chat.lines if not line.startswith(("Sandbox", "hidden", "  hidden"))]
+        chat.leave()
+    expected = [line for line in printed(REPLY, 80, 40) if line]
+    assert [line for line in drawn if line in expected] == expected
+
+
+def test_what_commands_tell_the_model_is_no_task(stage):
+    """A conversation that ended with a shell line or an undo was finished, and its title is what the person said."""
+    edit = call("write", {"path": "made.txt", "content": "x"}, "c")
+    s = stage(answer(edit, finish="tool_calls"), answer(text("made it")))
+    with Chat(s, "--mode", "edits") as chat:
+        chat.prompt().say("!echo first-of-all")
+        chat.shows("first-of-all")
+        chat.idle()
+        chat.say("make a file")
+        chat.shows("made it")
+        chat.idle()
+        chat.say("/undo")
+        chat.shows("Taken back: write made.txt")
+        chat.say("!echo last-of-all")
+        chat.shows("last-of-all")
+        chat.idle()
+        chat.leave()
+    [listed] = json.loads(s.run("sessions", "--json").stdout)
+    assert listed["words"] == "make a file"
+    with Chat(s, "-c") as chat:
+        chat.shows("the last of it", "made it")
+        chat.prompt()
+        assert not [line for line in chat.lines if "not finished" in line]
+        chat.say("/rewind")
+        chat.wait("search:")
+        assert [line for line in chat.visible if re.match(r"[▶ ] +\d  ", line)] == ["▶  1  make a file"]
+        chat.send(ESC)
+        chat.prompt()
         chat.leave()

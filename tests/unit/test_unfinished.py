@@ -7,7 +7,7 @@ import pytest
 from hypercode.memory.history import rebuild
 from hypercode.memory.records import encode, scan
 from hypercode.memory.unfinished import Unfinished, changed_since, unfinished
-from hypercode.messages import tool_result, user
+from hypercode.messages import put_back, ran, tool_result, user
 
 CUT = "[Your previous reply was broken off by the connection.]\n\n"
 
@@ -55,7 +55,10 @@ LS, WRITE = "bash ls", "write a.txt"
         ([SAID, ("turn_end", {"turn": 1, "outcome": "error"})], None),
         ([SAID, ("turn_end", {"turn": 1, "outcome": "error"}), ("notice", {"text": "x"})], None),
         ([SAID, ASKED, BEGUN, ("user", {"message": user("next")})], Unfinished("next", (), (), (), 0, True)),
-        ([SAID, ("user", {"message": user("$ ls"), "shell": {}})], Unfinished("do it", (), (), (), 0, True)),
+        ([SAID, ("user", {"message": user(ran("ls", "x")), "shell": {}})], Unfinished("do it", (), (), (), 0, True)),
+        ([SAID, ("assistant", {"message": assistant("done")}), TURN, ("user", {"message": user(ran("ls", "x"))})], None),
+        ([SAID, ("assistant", {"message": assistant("done")}), TURN, ("user", {"message": user(put_back("Taken back", ["a"]))})], None),
+        ([("user", {"message": user(ran("ls", "x"))})], None),
         ([SAID, ("assistant", {"message": assistant("no")}), TURN, ("rewind", {"to": 2})], Unfinished("do it", (), (), (), 0, True)),
         ([SAID, ("assistant", {"message": assistant("no")}), TURN, SAID, ("rewind", {"to": 4})], None),
     ],
