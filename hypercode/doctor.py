@@ -12,8 +12,8 @@ from typing import Any
 
 from hypercode.checkup import examine
 from hypercode.findings import verdict
-from hypercode.ui.headless import Output
-from hypercode.ui.render import finding_lines
+from hypercode.ui.headless import Output, columns
+from hypercode.ui.render import finding_lines, wrapped
 from hypercode.ui.style import Style
 
 __all__ = ["run"]
@@ -35,6 +35,8 @@ def run(
     if as_json:
         out.write(json.dumps({"ok": healthy, "findings": [asdict(f) for f in findings]}, indent=2) + "\n")
     else:
-        out.write("".join(f"{line}\n" for finding in findings for line in finding_lines(Style(plain=True), finding)))
-        out.write(last + "\n")
+        style, width = Style(plain=True), columns(sys.stdout)
+        rows = [row for finding in findings for row in finding_lines(style, finding, width)]
+        rows += wrapped(last, width) if width else [last]
+        out.write("".join(f"{row}\n" for row in rows))
     return 0 if healthy else 1

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from hypercode.memory.export import FORMATS, save
 from hypercode.memory.history import load
 from hypercode.memory.sessions import Head
 from hypercode.ui.clean import clean
-from hypercode.ui.session_line import session_line
+from hypercode.ui.headless import columns
+from hypercode.ui.session_line import session_line, session_rows
 
 __all__ = ["delete", "export", "list_sessions", "replay", "show"]
 
@@ -35,7 +36,14 @@ def list_sessions(cwd: Path, *, environ: Mapping[str, str], everywhere: bool, as
         where = "" if everywhere else f" in {clean(str(cwd), 'filename')}; --all lists those of other folders"
         print(f"There is no saved session{where}.", file=sys.stderr)  # noqa: T201
     else:
-        _put("".join(f"{head.session}  {session_line(head, folder=everywhere)}\n" for head in found))
+        _put("".join(f"{row}\n" for row in _listed(found, folder=everywhere, width=columns(sys.stdout))))
+
+
+def _listed(found: Sequence[Head], *, folder: bool, width: int) -> list[str]:
+    """One line a session for a program, columns for a person, whose terminal has `width` cells."""
+    if width:
+        return session_rows(found, width=width, folder=folder)
+    return [f"{head.session}  {session_line(head, folder=folder)}" for head in found]
 
 
 def _as_json(head: Head) -> dict[str, object]:
@@ -88,7 +96,8 @@ def _ask(paths: list[Path]) -> None:
         raise ConfigError("there is nobody to ask here; add --yes to delete", key="sessions delete")
     for path in paths:
         head = sessions.head(path)
-        print(f"{path.stem}  {session_line(head, folder=True) if head else ''}", file=sys.stderr)  # noqa: T201
+        rows = _listed([head], folder=True, width=columns(sys.stderr)) if head else [path.stem]
+        print("\n".join(rows), file=sys.stderr)  # noqa: T201
     print("Delete for good? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ConfigError("nothing was deleted")

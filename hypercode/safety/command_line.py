@@ -75,7 +75,8 @@ class Line:
         for _ in range(3 if given else 0):
             for name, words in given.items():
                 texts = {f.text for w in words for f in forms(w, values, self.home)}
-                values[name] = frozenset(sorted(texts)[:64] + ([UNKNOWN] if len(texts) > 64 else []))
+                unsure = len(texts) > 64 or bool(self.script.problems)
+                values[name] = frozenset(sorted(texts)[:64] + ([UNKNOWN] if unsure else []))
         for simple in self.script.commands:
             if simple.words and simple.words[0].raw == "read":
                 said = [

@@ -2,8 +2,8 @@
 
 Every command is found wherever it stands: lists, pipes, groups, loops, function bodies, substitutions, here-documents.
 What is not a simple command but matters (a function definition, a `case`, arithmetic) is reported as a construct.
-Text the grammar does not understand is split a second time, crudely and without trust in its quotes, so that nothing
-in it can hide from a deny rule.
+A line whose tree cannot be trusted is read again from every place where a command may begin, and split crudely, without
+trust in its quotes, so that nothing in it can hide from a deny rule or a circuit breaker.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hypercode.safety.command_found import HOLES, WORDS, Found
+from hypercode.safety.command_keywords import ends_early, misread, readings
 from hypercode.safety.command_script import Script, Simple, crude
 from hypercode.safety.command_words import Hole, Word, decode
 
@@ -48,23 +49,46 @@ def _parser() -> Parser:
 
 def parse(command: str) -> Script:
     """The commands of a shell line.  Never raises; what could not be understood is in `problems`."""
+    script = _read(command, again=True)
+    if script.problems:
+        _recover(command, script)
+        script.commands += crude(command)
+    return script
+
+
+def _read(command: str, again: bool) -> Script:
+    """One reading; with `again`, scripts in it whose tree cannot be trusted are read again themselves."""
     script = Script()
     # The grammar's scanner asks the C library about characters it has no table for, and crashes on some beyond ASCII.
     # A letter in the place of each also makes offsets in bytes and in characters the same.
     root = _parser().parse(_FOREIGN.sub("X", command).encode("ascii")).root_node
-    Walk(command, script).statement(root, (), False, False)
+    Walk(command, script, again).statement(root, (), False, False)
     if root.has_error:
         script.problems.append("not understood as a shell command")
-    if script.problems:
-        script.commands += crude(command)
     return script
+
+
+def _recover(command: str, script: Script) -> None:
+    """Add what other readings of the line would run, with what their loops and functions mean."""
+    seen: set[tuple[object, ...]] = set()
+    for at, text in enumerate(dict.fromkeys(readings(command))):
+        other = _read(text, again=False)
+        for name, words in other.loops.items():
+            known = script.loops.setdefault(name, [])
+            known += [w for w in words if w not in known]
+        script.functions.update({n: t for n, t in other.functions.items() if n not in script.functions})
+        for simple in other.commands:
+            key = (simple.text, simple.words, simple.redirects, simple.piped, simple.stdin)
+            if at == 0 or key not in seen:
+                seen.add(key)
+                script.commands.append(replace(simple, scope=(-1 - at, *simple.scope), recovered=True))
 
 
 class Walk:
     """One pass over a syntax tree that fills a script."""
 
-    def __init__(self, source: str, script: Script) -> None:
-        self.source, self.script = source, script
+    def __init__(self, source: str, script: Script, again: bool = True) -> None:
+        self.source, self.script, self.again = source, script, again
         self.scopes = 0
         self.depth = 0
 
@@ -219,6 +243,8 @@ class Walk:
         for node in redirects:
             found.redirect(node)
         found.check()
+        if misread(found.words):
+            self.problem("a keyword of the shell, taken for a program")
         end = max([body.end_byte if body else start, *(r.end_byte for r in redirects)])
         start = min([start, *(r.start_byte for r in redirects)])
         self.script.commands.append(
@@ -238,6 +264,8 @@ class Walk:
         for node in nodes:
             fed = node.children[0].type == ">("  # its standard input is what the command around it writes
             shell = self.inner(scope)
+            if ends_early(self.text(node.start_byte, node.end_byte), self.source[node.end_byte :]):
+                self.problem("a substitution that seems to end inside a case")
             for child in node.children:
                 if child.is_named and child.type not in ("variable_name", "special_variable_name"):
                     self.nested(child, shell, fed)
@@ -289,5 +317,6 @@ class Walk:
     def backquotes(self, text: str) -> None:
         """Commands in backquotes where the grammar sees only text: in defaults of variables, in here-documents."""
         for inner in re.findall(r"(?<!\\)`((?:\\.|[^`\\])*)`", text, re.S):
-            nested = parse(re.sub(r"\\([$`\\])", r"\1", inner))
+            text = re.sub(r"\\([$`\\])", r"\1", inner)
+            nested = parse(text) if self.again else _read(text, again=False)
             self.script.commands += [replace(s, scope=self.inner(())) for s in nested.commands]

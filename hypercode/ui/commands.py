@@ -86,15 +86,18 @@ def say(chat: Chat, *lines: str) -> None:
 @command
 async def help_(chat: Chat, argument: str) -> None:
     """Show the commands and keys, or those of one word: /help WORD."""
-    style = chat.transcript.style
     if argument:
         _help_about(chat, argument)
-        return
-    width = max(map(len, names())) + 2
-    listed = [
-        f"{style.cyan('/' + name):<{width + len(style.cyan('x')) - 1}} {about}" for name, about in names().items()
-    ]
-    say(chat, *listed, "", *(style.dim(line) for line in KEYS.split("\n")))
+    else:
+        style = chat.transcript.style
+        say(chat, *_listed(chat, names()), "", *(style.dim(line) for line in KEYS.split("\n")))
+
+
+def _listed(chat: Chat, about: dict[str, str]) -> list[str]:
+    """Commands with the first line of their help, in two columns."""
+    style, width, margin = chat.transcript.style, chat.screen.columns, max(map(len, names())) + 3
+    rows = [render.listed(f"/{n}", text, margin=margin, width=width, style=style) for n, text in about.items()]
+    return [row for entry in rows for row in entry]
 
 
 def _help_about(chat: Chat, word: str) -> None:
@@ -103,9 +106,10 @@ def _help_about(chat: Chat, word: str) -> None:
     if function is not None:
         say(chat, f"/{word.removeprefix('/')}", *(f"  {line.strip()}" for line in (function.__doc__ or "").split("\n")))
         return
-    keys = [key for line in KEYS.split("\n") for key in line.split(" · ")]
-    lines = [*(f"/{name}  {about}" for name, about in names().items()), *keys]
-    found = [line for line in lines if word.casefold() in line.casefold()]
+    word = word.casefold()
+    keys = [key for line in KEYS.split("\n") for key in line.split(" · ") if word in key.casefold()]
+    about = {name: text for name, text in names().items() if word in f"/{name}  {text}".casefold()}
+    found = [*_listed(chat, about), *keys]
     say(chat, *(found or [f"! Nothing in the help has {clean(word, 'filename')!r}; /help shows all of it."]))
 
 

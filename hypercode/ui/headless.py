@@ -15,9 +15,17 @@ from hypercode import events
 from hypercode.events import Bus, Event, to_dict
 from hypercode.messages import well_formed
 from hypercode.ui.clean import Cleaner, clean
-from hypercode.ui.render import argument_line, fit
+from hypercode.ui.render import argument_line, fit, wrapped
 
-__all__ = ["JsonLines", "JsonObject", "Output", "Text", "schema"]
+__all__ = ["JsonLines", "JsonObject", "Output", "Text", "columns", "schema"]
+
+
+def columns(stream: TextIO) -> int:
+    """The width in cells of the terminal that a stream writes to; 0 where it is none, or does not know."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
 
 
 class Output:
@@ -102,7 +110,8 @@ class Text:
     def _start(self, event: events.ToolExecutionStart) -> None:
         about = fit(argument_line(event.arguments), 120)
         if self._banner == event.name:
-            self._write(f" {about}\n")
+            begun = f"→ {clean(event.name, 'filename')}"
+            self._write(_laid_out(self._err, f"{begun} {about}").removeprefix(begun) + "\n")
             self._banner = None
         else:
             self._line(f"→ {clean(event.name, 'filename')} {about}")
@@ -125,7 +134,7 @@ class Text:
     def _line(self, text: str) -> None:
         self._close_banner()
         self._fresh_line()
-        self._write(text + "\n")
+        _write_line(self._err, text)
 
     def _close_banner(self) -> None:
         if self._banner is not None:
@@ -205,7 +214,13 @@ def schema() -> dict[str, Any]:
 
 
 def _write_line(stream: TextIO, text: str) -> None:
-    _write(stream, text + "\n")
+    _write(stream, _laid_out(stream, text) + "\n")
+
+
+def _laid_out(stream: TextIO, text: str) -> str:
+    """The text, wrapped between words where a person reads it on a terminal."""
+    width = columns(stream)
+    return "\n".join(row for line in text.split("\n") for row in wrapped(line, width)) if width else text
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -12,11 +12,15 @@ __all__ = ["Answer", "Choice", "Hooks", "matching"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One possible answer to a question. `key` is one character; with `free_text` a line is asked for as well."""
+    """One possible answer to a question. `key` is one character; with `free_text` a line is asked for as well.
+
+    `short` is the label where there is no room for the long one.
+    """
 
     key: str
     label: str
     free_text: bool = False
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)

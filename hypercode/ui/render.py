@@ -17,6 +17,7 @@ __all__ = [
     "answered",
     "argument_line",
     "banner",
+    "cells",
     "choices",
     "count",
     "diff_lines",
@@ -24,6 +25,7 @@ __all__ = [
     "error_lines",
     "finding_lines",
     "fit",
+    "listed",
     "money",
     "notice_line",
     "question_lines",
@@ -33,10 +35,14 @@ __all__ = [
 ]
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_WORD = re.compile(r"( *)([^ ]+)")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_OFF = "\x1b[0m"
 _FIRST = ("path", "command", "pattern")
 _ABORTED = re.compile(r"\[[^\[\]]*\]$")
 _LEVELS = {"info": ("dim",), "warning": ("yellow",), "error": ("red",)}
 _MARGIN = 24  # columns before the text of a finding
+_NARROW = 50  # columns below which a list of two columns is not one
 _FINDINGS = {"ok": ("green",), "warning": ("yellow",), "problem": ("red",)}
 FOLDED_LINES = 5
 _WHOLE = 1_000_000
@@ -44,29 +50,46 @@ _ENDING = re.compile(r"\[(?:exit code|ended by signal|could not be ended)[^\n]*\
 
 
 def fit(text: str, width: int) -> str:
-    """The text cut to `width` characters, with an ellipsis where it was cut."""
+    """The text cut to `width` cells, with an ellipsis where it was cut."""
     width = max(width, 1)
-    return text if len(text) <= width else text[: width - 1] + "…"
+    if len(text) <= 4 * width and cells(text) <= width:
+        return text
+    head = text[: width - 1]
+    while cells(head) > width - 1:
+        head = head[:-1]
+    return f"{head}…"
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """A line of our own wrapped between words, the further rows indented; a longer word is left to the terminal."""
-    if _cells(strip_sgr(line)) <= width:
+    """A line of our own wrapped between words, the further rows indented and in its colours; a longer word is left to the
+    terminal."""
+    if cells(strip_sgr(line)) <= width:
         return [line]
     indent = line[: len(line) - len(line.lstrip(" "))] + "  "
-    rows, used = [""], 0
-    for word in re.split(r"(?<=[^ ]) +", line):
-        size = _cells(strip_sgr(word))
-        if used and used + 1 + size > max(width, 1):
-            rows.append(indent + word)
+    rows, used, colours = [""], 0, ""
+    for gap, word in _WORD.findall(line):
+        size = cells(strip_sgr(word))
+        if used and used + len(gap) + size > max(width, 1):
+            rows[-1] += _OFF if colours else ""
+            rows.append(f"{indent}{colours}{word}")
             used = len(indent) + size
         else:
-            rows[-1] += f" {word}" if used else word
-            used += size + bool(used)
+            rows[-1] += gap + word
+            used += len(gap) + size
+        for code in _COLOUR.findall(word):
+            colours = "" if code in ("\x1b[m", _OFF) else colours + code
     return rows
 
 
-def _cells(text: str) -> int:
+def listed(first: str, text: str, *, margin: int, width: int, style: Style) -> list[str]:
+    """An entry of a list in two columns, the second from `margin` on; on a narrow terminal the text has rows of its own."""
+    if width < _NARROW:
+        return [style.cyan(first), *(f"  {row}" for row in _folded(text, width - 2))]
+    head, *rest = _folded(text, width - margin)
+    return [f"{style.cyan(first)}{'':<{margin - cells(first)}}{head}", *(f"{'':<{margin}}{row}" for row in rest)]
+
+
+def cells(text: str) -> int:
     """How many cells of a terminal a text takes."""
     if text.isascii():
         return len(text)
@@ -259,13 +282,13 @@ def answered(key: str, reason: str) -> Answer:
 
 def choices(question: Question) -> list[Choice]:
     """What can be answered to it."""
-    answers = [Choice("y", "yes, once")]
+    answers = [Choice("y", "yes, once", short="yes once")]
     if question.remembers:
         what = "edits" if question.effect == "edit" else f"{question.rule!r}"
-        answers.append(Choice("s", f"yes, {what} for this session"))
+        answers.append(Choice("s", f"yes, {what} for this session", short="session"))
         if question.rule:
-            answers.append(Choice("a", f"always: saves the rule {question.rule!r}"))
-    return [*answers, Choice("n", "no (say why, or Enter)", free_text=True)]
+            answers.append(Choice("a", f"always: saves the rule {question.rule!r}", short="always"))
+    return [*answers, Choice("n", "no (say why, or Enter)", free_text=True, short="no")]
 
 
 def _detail(question: Question) -> Sequence[str]:

@@ -70,21 +70,28 @@ class Question:
             self._top += pages * step
 
     def choice_rows(self, width: int, limit: int) -> list[StyleAndTextTuples]:
-        """Returns the choices as at most `limit` rows: with their labels if they fit, else the keys alone."""
-        for labelled in (True, False):
-            rows: list[StyleAndTextTuples] = [[]]
-            for choice in self.choices:
-                item: StyleAndTextTuples = [("class:question.key", choice.key)]
-                if labelled:
-                    item.append(("class:question.label", f" {choice.label}"))
-                if rows[-1] and row_width(rows[-1]) + 2 + row_width(item) > width:
-                    rows.append([])
-                if rows[-1]:
-                    item.insert(0, ("", "  " if labelled else " "))
-                rows[-1] += item
-            if len(rows) <= limit and all(row_width(row) <= width for row in rows):
-                break
-        return rows[:limit]
+        """Returns the choices as at most `limit` rows: with their labels if they fit, else with short ones, else the keys."""
+        for labels in ([c.label for c in self.choices], [c.short or c.label for c in self.choices]):
+            rows = self._legend(labels, width)
+            if len(rows) <= limit:
+                return rows
+        return self._legend([""] * len(self.choices), width)[:limit]
+
+    def _legend(self, labels: Sequence[str], width: int) -> list[StyleAndTextTuples]:
+        """As many choices a row as there is room for; a label longer than a row goes on below its beginning."""
+        rows: list[StyleAndTextTuples] = []
+        between = "  " if any(labels) else " "
+        for choice, label in zip(self.choices, labels, strict=True):
+            first, *more = (_text(row) for row in wrap(label, width - 2))
+            item: StyleAndTextTuples = [("class:question.key", choice.key)]
+            if first:
+                item.append(("class:question.label", f" {first}"))
+            if rows and not more and row_width(rows[-1]) + len(between) + row_width(item) <= width:
+                rows[-1] += [("", between), *item]
+            else:
+                rows.append(item)
+                rows.extend([("class:question.label", f"  {text}")] for text in more)
+        return rows
 
     def press(self, key: str) -> None:
         """Takes one key. An unknown one is ignored; upper case counts as lower where only that is offered."""
@@ -104,3 +111,7 @@ class Question:
         """Gives the answer, once."""
         if not self.answer.done():
             self.answer.set_result(answer)
+
+
+def _text(row: StyleAndTextTuples) -> str:
+    return "".join(piece[1] for piece in row).rstrip()

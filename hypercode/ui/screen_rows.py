@@ -49,32 +49,39 @@ def row_width(row: StyleAndTextTuples) -> int:
 
 
 def wrap(line: str, width: int) -> list[StyleAndTextTuples]:
-    """Returns the rows of at most `width` cells (2 at least) that show all of a line, cut anywhere; an empty line is one row."""
-    width = max(width, 2)
-    rows: list[StyleAndTextTuples] = [[]]
-    used = 0
-    for style, text in _fragments(line):
-        for piece, size in _pieces(text, width - used, width):
-            if used + size > width:
-                rows.append([])
-                used = 0
-            rows[-1].append((style, piece))
-            used += size
+    """Returns the rows of at most `width` cells (2 at least) that show all of a line; an empty line is one row.
+
+    They end between words, blanks included; blanks, and a word longer than a row, are cut anywhere.
+    """
+    pieces = _fragments(line)
+    text = "".join(piece for _, piece in pieces)
+    rows: list[StyleAndTextTuples] = []
+    for start, end in _spans(text, max(width, 2)):
+        row: StyleAndTextTuples = []
+        at = 0
+        for style, piece in pieces:
+            if part := piece[max(start - at, 0) : max(end - at, 0)]:
+                row.append((style, part))
+            at += len(piece)
+        rows.append(row)
     return rows
 
 
-def _pieces(text: str, first: int, width: int) -> Iterable[tuple[str, int]]:
-    """Cuts a text so that the first piece fits into `first` cells and the others into `width`."""
-    start, used, room = 0, 0, first
+def _spans(text: str, width: int) -> Iterable[tuple[int, int]]:
+    """Where the rows of a text begin and end."""
+    start = used = 0  # of the row
+    word = since = 0  # the last word's beginning, and the cells of its row before it
     for i, c in enumerate(text):
         size = 1 if c.isascii() else get_cwidth(c)
-        if used + size > room:
-            if i > start:
-                yield text[start:i], used
-            start, used, room = i, 0, width
+        if c != " " and i and text[i - 1] == " ":
+            word, since = i, used
+        if used + size > width:
+            cut = word if c != " " and start < word else i
+            yield start, cut
+            used -= since if cut == word else used
+            start = cut
         used += size
-    if start < len(text):
-        yield text[start:], used
+    yield start, len(text)
 
 
 class Rows(UIControl):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hypercode.app import App
@@ -11,27 +12,80 @@ from hypercode.ui import render
 from hypercode.ui.clean import clean
 from hypercode.ui.transcript import Transcript
 
-__all__ = ["ALIVE_AFTER", "activity", "status_line"]
+__all__ = ["ALIVE_AFTER", "activity", "fitted", "status_line"]
 
 ALIVE_AFTER = 5.0
 """Seconds of waiting for a first word after which a server's keep-alive is worth a mention."""
 
 
-def status_line(app: App, transcript: Transcript, *, started: float, going_on: str) -> str:
-    """The parts that have something to say, between dots."""
+_LEAST_MODEL = 10  # cells of a model's name that are worth more than the box
+
+
+def status_line(app: App, transcript: Transcript, *, started: float, going_on: str, width: int = 0) -> str:
+    """The parts that have something to say, between dots; no more than fits into `width` cells, where that is given."""
     agent = app.agent
     tokens = (agent.usage or {}).get("total_tokens") or 0
-    parts = [
-        clean(app.config.model, "filename"),
-        app.gate.mode.value,
-        f"box: {app.agent.context.box.kind}" if app.agent.context.box else "no box",
-        f"context {app.fit.meter.reading}" if agent.turns else "",
-        f"{render.count(tokens)} tokens" if tokens else "",
-        render.money(agent.cost),
-        render.duration(time.monotonic() - started) if agent.turns else "",
-        transcript.style.bold(going_on),
-    ]
-    return " · ".join(part for part in parts if part)
+    parts = {
+        "model": clean(app.config.model, "filename"),
+        "mode": app.gate.mode.value,
+        "box": f"box: {app.agent.context.box.kind}" if app.agent.context.box else "no box",
+        "context": f"context {app.fit.meter.reading}" if agent.turns else "",
+        "tokens": f"{render.count(tokens)} tokens in all" if tokens else "",
+        "cost": render.money(agent.cost),
+        "elapsed": render.duration(time.monotonic() - started) if agent.turns else "",
+        "going on": going_on,
+    }
+    kept = fitted(parts, width) if width else parts
+    kept["going on"] = transcript.style.bold(kept["going on"])
+    return _SEPARATOR.join(text for text in kept.values() if text)
+
+
+def fitted(parts: Mapping[str, str], width: int) -> dict[str, str]:
+    """The parts of a status line, the least important ones shortened or empty so that it takes at most `width` cells.
+
+    The mode stays whole, and so does what is going on as long as these two have room.
+    """
+    kept = dict(parts)
+    for name, shorter in _LEAST_FIRST:
+        if (over := _size(kept) - width) <= 0:
+            break
+        kept[name] = shorter(kept[name], render.cells(kept[name]) - over)
+    if kept["model"]:
+        kept["model"] = _end_of(parts["model"], render.cells(kept["model"]) + width - _size(kept))
+    return kept
+
+
+def _size(parts: Mapping[str, str]) -> int:
+    said = [render.cells(text) for text in parts.values() if text]
+    return sum(said) + len(_SEPARATOR) * (len(said) - 1)
+
+
+def _end_of(text: str, room: int) -> str:
+    """The text cut to `room` cells at its beginning, where a model's name has its maker."""
+    if render.cells(text) <= room:
+        return text
+    while text and render.cells(text) > room - 1:
+        text = text[1:]
+    return f"…{text}"
+
+
+def _gone(text: str, room: int) -> str:
+    return ""
+
+
+_SEPARATOR = " · "
+_LEAST_FIRST: tuple[tuple[str, Callable[[str, int], str]], ...] = (
+    ("tokens", _gone),
+    ("elapsed", _gone),
+    ("box", lambda text, room: text.split(":")[0]),
+    ("context", lambda text, room: text.split(" of ")[0]),
+    ("cost", _gone),
+    ("context", _gone),
+    ("model", lambda text, room: _end_of(text, max(room, _LEAST_MODEL))),
+    ("box", _gone),
+    ("model", lambda text, room: _end_of(text, room) if room > 3 else ""),
+    ("going on", lambda text, room: render.fit(text, room)),
+)
 
 
 def activity(transcript: Transcript, client: Any) -> str:

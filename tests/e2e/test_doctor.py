@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import sys
 import time
 from pathlib import Path
@@ -167,7 +168,8 @@ def test_folders_that_cannot_be_used(stage):
     (s.home / "hypercode/cache").chmod(0o755)
     found = examined(s, code=1)
     assert problems(found) == ["state"]
-    assert [f["todo"] for f in found if f["area"] == "cache"] == [f"chmod 700 {s.home / 'hypercode/cache'}"]
+    assert [f["level"] for f in found if f["area"] == "cache"] == ["ok"], "it is closed to others by looking"
+    assert stat.S_IMODE((s.home / "hypercode/cache").stat().st_mode) == 0o700
 
 
 def test_a_folder_that_is_none(stage):

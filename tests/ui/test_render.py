@@ -121,6 +121,6 @@ def test_our_own_lines_wrap_between_words_and_keep_their_indentation():
     assert render.wrapped(line, 80) == [line]
     assert render.wrapped(line, 24) == ["  Ctrl-C stops a reply,", "    clears the line when", "    idle"]
     coloured = Style().dim("one two three")
-    assert render.wrapped(coloured, 8) == ["\x1b[2mone two", "  three\x1b[0m"]
+    assert render.wrapped(coloured, 8) == ["\x1b[2mone two\x1b[0m", "  \x1b[2mthree\x1b[0m"]
     assert render.wrapped("x" * 30, 10) == ["x" * 30]
     assert render.wrapped("日本語 日本語", 8) == ["日本語", "  日本語"]
