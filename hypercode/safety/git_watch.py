@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -46,6 +46,13 @@ class Repositories:
         places = self.places()[:_MOST_PLACES]
         self._said = {place: self._judged(place) for place in places}
         return {place: said for place, (_, said) in self._said.items()}
+
+    def git_folders(self) -> Iterator[Path]:
+        """The folders named `.git` below the roots, the nearest first, but for those in folders that tools fill."""
+        for place in self.places():
+            root = next((root for root in self._roots if place.startswith(f"{root}/")), "")
+            if place.endswith("/.git") and _LAST.isdisjoint(place[len(root) :].split("/")):
+                yield Path(place)
 
     def places(self) -> list[str]:
         """The git folders, and what is laid out like one."""

@@ -116,11 +116,13 @@ class Box:
         `guarded` are the places that stay as they are, where they are known already.
         """
         if self.kind == "sandbox-exec":
-            text = sandbox_macos.profile(self.policy, git=profile == "git", network=network)
+            closed = protected(self.policy, self._repositories().git_folders())
+            text = sandbox_macos.profile(self.policy, closed, git=profile == "git", network=network)
             return Entered([self.program, "-p", text, *argv])
         if self.kind == "none":
             return Entered(list(argv))
-        guarded = protected(self.policy) if guarded is None else guarded
+        if guarded is None:
+            guarded = protected(self.policy, self._repositories().git_folders())
         words = options(network) + mounts(self.policy, guarded, git=profile == "git", network=network)
         filter_ = _memory_file(seccomp.program(platform.machine(), HOST_NETWORK if network else OWN_NETWORK))
         command = [self.program, *words, "--seccomp", str(filter_), "--", *with_limits(list(argv))]
@@ -132,7 +134,7 @@ class Box:
         if not self.full:
             yield self.wrap(argv, profile, network=network)
             return
-        guarded = protected(self.policy)
+        guarded = protected(self.policy, self._repositories().git_folders())
         watch = self._watch(profile, guarded)
         watch.start()
         entered = Entered([])
@@ -171,7 +173,7 @@ class Box:
     def _failure(self, environment: Mapping[str, str]) -> str | None:
         """Why the box does not work; None if it does."""
         try:
-            entered = self.wrap(["/bin/sh", "-c", "true"])
+            entered = self.wrap(["/bin/sh", "-c", "true"], guarded=protected(self.policy, ()))
             try:
                 done = subprocess.run(
                     entered.argv,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
-from hypercode.safety.sandbox_policy import HOOK_PLACES, Policy, git_folders, protected, secret_places
+from hypercode.safety.sandbox_policy import HOOK_PLACES, Policy, git_folders, secret_places
 
 __all__ = ["PROGRAM", "profile"]
 
@@ -26,11 +27,11 @@ _BASE = """\
 """
 
 
-def profile(policy: Policy, *, git: bool, network: bool) -> str:
-    """The profile text.  Later rules win; paths are real ones (`/private/...`) and compared without regard to case."""
+def profile(policy: Policy, guarded: Iterable[Path], *, git: bool, network: bool) -> str:
+    """The profile text; `guarded` stays as it is.  Later rules win; paths are real ones (`/private/...`) and compared without regard to case."""
     lines = [_BASE + "(allow file-write*", *(f"  {_below(path)}" for path in (*policy.roots, policy.temp)), ")"]
     gits = [folder for folder in git_folders(policy.workspace) if git]
-    closed = [path for path in protected(policy) if not (git and path.name == ".git")]
+    closed = [path for path in guarded if not (git and path.name == ".git")]
     lines += ["(deny file-write*", *(f"  {_below(path)}" for path in closed), ")"]
     if gits:
         lines += ["(allow file-write*", *(f"  {_below(folder)}" for folder in gits), ")"]

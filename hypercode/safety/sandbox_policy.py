@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 from hypercode.safety.path_rules import HOME_SECRETS
@@ -78,8 +79,7 @@ _MORE_SECRETS = (("etc", "shadow"), ("etc", "gshadow"), ("etc", "sudoers.d"), ("
 HOOK_PLACES = ("hooks", "config", "config.worktree", "info/attributes")
 """In a git folder: what git runs, or takes the names of programs from."""
 
-_NESTED_DEPTH, _NESTED_MOST, _LOOKED_AT = 3, 10, 2_000
-_NOT_ENTERED = {"node_modules", ".venv", "venv", "target", "dist", "build", "__pycache__", ".tox", ".cache"}
+_NESTED_MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,40 +117,16 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def protected(policy: Policy) -> list[Path]:
-    """What must stay as it is or stay away, whether it exists or not."""
+def protected(policy: Policy, repositories: Iterable[Path]) -> list[Path]:
+    """What must stay as it is or stay away, whether it exists or not.
+
+    `repositories` are the git folders below the roots, the nearest first; a few of them count, since each mount has its cost.
+    """
     paths = [root / name for root in policy.roots for name in (".git", *_PROTECTED)]
-    paths += [git for root in policy.roots for git in _nested(root)]
+    paths += islice(repositories, _NESTED_MOST)
     if policy.inside(policy.home):
         paths += [policy.home / name for name in _HOME_PROTECTED]
     return list(dict.fromkeys(paths))
-
-
-def _nested(root: Path) -> list[Path]:
-    """Repositories below a folder, the nearest ones: submodules, checkouts side by side."""
-    found: list[Path] = []
-    level, looked_at = [root], 0
-    for _ in range(_NESTED_DEPTH):
-        below: list[Path] = []
-        for folder in level:
-            for name in _folders(folder):
-                looked_at += 1
-                if os.path.lexists(folder / name / ".git"):
-                    found.append(folder / name / ".git")
-                below.append(folder / name)
-            if looked_at > _LOOKED_AT or len(found) >= _NESTED_MOST:
-                return found[:_NESTED_MOST]
-        level = below
-    return found
-
-
-def _folders(folder: Path) -> Iterator[str]:
-    try:
-        with os.scandir(folder) as entries:
-            names = [e.name for e in entries if e.is_dir(follow_symlinks=False) and e.name not in _NOT_ENTERED]
-    except OSError:
-        return
-    yield from sorted(name for name in names if not name.startswith(".git"))
 
 
 def secret_places(policy: Policy) -> list[Path]:

@@ -500,16 +500,18 @@ async def test_a_harmless_repository_below_stays(policy, run):
 
 @BWRAP
 async def test_what_was_there_before_stays_until_it_changes(policy, run):
-    for name in ("a/b/c/d", "bare"):
+    for name in ("node_modules/d", "bare"):
         (policy.workspace / name).mkdir(parents=True)
-    git(policy.workspace / "a/b/c/d", "init", "-q")
+    git(policy.workspace / "node_modules/d", "init", "-q")
     git(policy.workspace / "bare", "init", "-q", "--bare")
     git(policy.workspace / "bare", "config", "alias.x", "!own")
     assert await run("true") == (0, "", [])
-    _, _, reports = await run("git -C a/b/c/d config core.fsmonitor ./x; git config -f bare/config alias.x '!other'")
+    _, _, reports = await run(
+        "git -C node_modules/d config core.fsmonitor ./x; git config -f bare/config alias.x '!other'"
+    )
     assert sorted(r.split(" is a git")[0] for r in reports) == [
-        f"{policy.workspace}/a/b/c/d/.git",
         f"{policy.workspace}/bare",
+        f"{policy.workspace}/node_modules/d/.git",
     ]
 
 
@@ -684,8 +686,12 @@ def test_a_secret_place_that_holds_the_workspace_is_not_masked(base, policy):
 def test_nested_repositories_are_found_but_not_in_tool_folders(policy):
     for name in ("a", "b/c", "node_modules/d", "1/2/3/4"):
         (policy.workspace / name / ".git").mkdir(parents=True)
-    found = [str(p.relative_to(policy.workspace)) for p in protected(policy) if p.name == ".git"]
-    assert found == [".git", "a/.git", "b/c/.git"]
+    found = [
+        str(p.relative_to(policy.workspace))
+        for p in protected(policy, Repositories(policy.roots).git_folders())
+        if p.name == ".git"
+    ]
+    assert found == [".git", "a/.git", "b/c/.git", "1/2/3/4/.git"]
 
 
 # without a box
@@ -753,7 +759,9 @@ def test_the_profile_for_macos(tmp_path):
     (tmp_path / "kept").mkdir()
     git(work, "init", "-q")
     policy = Policy((work,), home, tmp_path / "temp", tmp_path / "state/quarantine", readable=(tmp_path / "kept",))
-    text = "\n".join(sandbox_macos.profile(policy, git=git_, network=git_) for git_ in (False, True))
+    text = "\n".join(
+        sandbox_macos.profile(policy, protected(policy, ()), git=git_, network=git_) for git_ in (False, True)
+    )
     place = sandbox_macos._below(policy.home.parent).removeprefix('(regex #"^').removesuffix('(/|$)")')
     lines = [line for line in text.replace(place, "@").split("\n") if "@" in line or "[eE][tT][cC]" not in line]
     lines = [line for line in lines if "[vV][aA][rR]/[sS]" not in line]
