@@ -64,7 +64,7 @@ async def _show(chat: Chat, loaded: Loaded, *, ask: bool = True) -> None:
 
     chat.last_usage = None
     draw_last(loaded, chat.transcript)
-    left = unfinished(loaded)
+    left = unfinished(loaded) if chat.app.session == loaded.session else None  # of a copy the original goes on
     if left is not None:
         lines = await _card(chat, loaded, left)
         if ask:

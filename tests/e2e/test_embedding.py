@@ -75,7 +75,14 @@ def test_the_program_in_readme_runs(stage):
     assert len(blocks()) == 1
     staged = stage(answer(text("It is a demo.")))
     done = python("-c", blocks()[0], cwd=staged.workspace, env=staged.environment())
-    assert (done.stdout.rstrip("\n"), done.stderr, done.returncode) == ("It is a demo.", "", 0)
+    assert (done.stdout, done.stderr, done.returncode) == ("It is a demo.\ncomplete\n", "", 0)
+
+
+def test_the_program_in_readme_says_what_went_wrong(stage):
+    staged = stage()
+    done = python("-c", blocks()[0], cwd=staged.workspace, env=staged.environment())
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "(404)" in done.stdout
 
 
 def test_the_program_in_readme_says_what_is_missing(tmp_path):

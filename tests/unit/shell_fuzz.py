@@ -26,8 +26,34 @@ SYNTAX = [
     "$((", "))", "((", "$[", "]", "{a,", "{", ",", "case x in x) ", ";; ", " esac", "if ", " ; then ", " ; else ", " ; fi",
     "for i in ", " ; do ", " ; done", "while ", "until ", "function f ", "f() ", "f() {", " #", " # x\n", "#", "[[ ", " ]]",
     "[ ", " ]", "=", "$", "$'", '$"', "~", "*", "?", "!", "-n ", "-", "\r", "\x0b", "\xa0", "\x0c", "=(", " =~ ", "x=1 ",
-    "x+=", "a[0]=", " 2>", " 3<", " <&3 ", " {fd}>o ", "select i in ", " in ", "do ", "then ", "E", "E\n", "\\$(", "\\`",
+    "x+=", "a[0]=", " 2>", " 3<", " <&3 ", " {fd}>o ", "! case x in x) ", "time case x in ", "x) ", "! { ", "coproc ", "select i in ", " in ", "do ", "then ", "E", "E\n", "\\$(", "\\`",
     '"$(', '")', " | sh", " | bash", "${x@P}", "${x@Q}", "$0", "$?", "$x", '"$x"', "@(a|b)", "+(a)", "\u2028", "é",
+]  # fmt: skip
+BEFORE = [
+    "",
+    "! ",
+    "time ",
+    "time -p ",
+    "coproc ",
+    "coproc X ",
+    "! ! ",
+    "! time ",
+    "!\\\n ",
+    "f() ",
+    "function f ",
+    "time -- ",
+]
+COMPOUND = [
+    "case x in x) @;; esac", "case x in (x) @;; esac", "case x in a|x) @; esac", "case x in a) ls;; *) @;; esac", "case x\nin\nx)\n@\n;;\nesac",
+    "case x in a) ls;; esac; @", "case x in x) ls;& y) @;; esac", 'case "$(@)" in *) true;; esac', "case x in # )\nx) @;; esac", "case x in [a-z]) @;; esac",
+    "if true; then @; fi", "if @; then ls; fi", "for i in a; do @; done", "for ((i=0; i<1; i++)); do @; done", "while @; do break; done",
+    "until true; do ls; done; @", "select i in a; do @; break; done", "{ @; }", "( @ )", "[[ a = a ]] && @", "ca\\\nse x in x) @;; esac", "@",
+]  # fmt: skip
+AROUND = [
+    "@", "echo $(@)", 'echo "$(@)"', 'echo "a$(@)b" c', "echo `@`", 'echo "`@`"', "cat <(@)", "ls > >(@)", 'x="$(@)"', "x=$(@) ls", "cat <<E\n$(@)\nE",
+    "cat <<E\n`@`\nE", '[[ "$(@)" ]]', '[ -n "$(@)" ]', "( @ )", "{ @; }", "for i in $(@); do ls; done", "f() { @; }; f", "if @; then ls; fi",
+    "while @; do break; done", "echo ${x:-$(@)}", 'cat <<< "$(@)"', "ls | @", "$(@)", "echo $(ls\n@\n)", "echo $(ls # )\n@\n)", "echo $(( $(@) ))",
+    'eval "$(@)"', "sh -c '@'", "@ | cat", "@ > o", "@ &\nwait", "echo $(cat <<E\n)\nE\n@\n)", "x=(a $(@))", "echo {a,$(@)}",
 ]  # fmt: skip
 ZAP = parse_rule("zap")
 
@@ -48,6 +74,8 @@ class Bash:
     def zaps(self, line: str) -> bool:
         """Whether running the line really runs zap."""
         self.mark.unlink(missing_ok=True)
+        for left in self.folder.iterdir():  # a file of an earlier line, named zap, that `eval "$(ls)"` would find
+            left.unlink()
         try:
             subprocess.run(
                 [shutil.which("bash"), "-c", line], env={"PATH": str(self.tools), "HOME": str(self.folder)},
@@ -66,9 +94,21 @@ class Bash:
         return f"{plain} unasked, {denied} when forbidden: {line!r}" if self.zaps(line) else ""
 
 
+def nested(rnd: random.Random) -> str:
+    """A command inside compound commands and substitutions, most of them well formed."""
+    line = rnd.choice(COMMANDS) if rnd.random() < 0.5 else "zap"
+    for _ in range(rnd.randint(1, 3)):
+        line = rnd.choice(BEFORE) + rnd.choice(COMPOUND).replace("@", line)
+        line = rnd.choice(AROUND).replace("@", line)
+    return line
+
+
 def lines(seed: int, count: int):
     rnd = random.Random(seed)
     for _ in range(count):
+        if rnd.random() < 0.3:
+            yield nested(rnd)
+            continue
         pieces = []
         for _ in range(rnd.randint(1, 7)):
             pieces.append(rnd.choice(SYNTAX) if rnd.random() < 0.55 else rnd.choice(COMMANDS))
