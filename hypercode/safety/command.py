@@ -127,7 +127,8 @@ class _Gate:
         if isinstance(reading, Reading) and simple.words and simple.words[0].raw not in ("time", "timeout"):
             views = views[:1]
         for rule in self.deny:
-            if any(_forbids(rule, v) for v in views) or (_unknowable(views, simple) and rule.mentioned(line.command)):
+            unseen = line.beyond or _unknowable(views, simple)
+            if any(_forbids(rule, v) for v in views) or (unseen and rule.mentioned(line.command)):
                 return Part(simple.text, Decision.DENY, f"deny rule: {rule}")
         if why := self.breaks(line, item, views, reading):
             return Part(simple.text, Decision.ALWAYS_ASK, why)
@@ -150,6 +151,8 @@ class _Gate:
         for at, view in enumerate(views):
             known = reading if at == 0 and isinstance(reading, Reading) else None
             why = why or breaker(replace(view, reading=known))
+            if view.simple is not item.simple:  # in the script of an inner shell
+                why = why or redirect_breaker(view.simple, view.folders, self.workspace, self.home, item.values)
         names = [n for n, _ in item.simple.assigns] + [w.raw.split("=", 1)[0] for w in item.simple.words[1:]]
         own = any(re.fullmatch(r"(?:HYPERCODE|OPENROUTER)_\w+", n) for n in names)
         return why or ("changes the program's own settings" if own and not isinstance(reading, Reading) else "")

@@ -23,6 +23,7 @@ from hypercode.safety.command_words import UNKNOWN, Form, Word, forms, secret_na
 __all__ = ["Item", "Line"]
 
 _NEST = 6  # scripts inside scripts that are looked into
+_MOST_VIEWS = 300  # programs that one command may start one through the other; looking at each costs its whole length
 _LANGUAGES = re.compile(r"(?:python|pypy|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh)[\d.]*")
 _INPUT_RUNNERS = {"xargs", "gxargs", "parallel"}
 _STARTS = re.compile(
@@ -64,6 +65,7 @@ class Line:
         self.values = self._values(above or {})
         self.items = self._items()
         self._seen: dict[int, list[View]] = {}
+        self.beyond = False  # whether there is more in it than is looked at
 
     def _values(self, above: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
         """What the line itself gives to variables; a NUL stands for what cannot be known."""
@@ -148,7 +150,7 @@ class Line:
             pending += [(flat[i:], True) for i in range(first, len(flat))]
         pending += [([Form(n), *flat[1:]], False) for n in _GUESSES if flat and _may_be(flat[0], n)]
         texts += [] if flat else self._started(item)
-        while pending:
+        while pending and len(views) < _MOST_VIEWS:
             words, covered = pending.popleft()
             key = tuple(w.text for w in words)
             if not words or key in seen:
@@ -161,9 +163,11 @@ class Line:
                 continue  # every tail of it is on the list already
             handed = [*self._said, *self._found] if view.name in _INPUT_RUNNERS else []
             pending += [([*t, *handed], runs_any_tail(words) and not handed) for t in tails(words)]
+        self.beyond |= bool(pending) or (bool(texts) and self.depth >= _NEST)
         for text in dict.fromkeys(texts) if self.depth < _NEST else ():
             inner = Line(text, self.workspace, self.home, item.folders, self.depth + 1, item.values)
             views += [replace(v, tail=False) for i in inner.items for v in inner.views(i)]
+            self.beyond |= inner.beyond
         return views
 
     def _view(self, item: Item, words: list[Form], tail: bool) -> View:
@@ -216,6 +220,8 @@ class Line:
     def breaker(self) -> str:
         """What asks every time because of the line as a whole."""
         views = [v for item in self.items for v in self.views(item)]
+        if self.beyond:
+            return "more programs inside one another than can be looked at"
         names = {v.name for v in views}
         runs = [v for v in views if _runs_input(v)]
         if names & DOWNLOADERS and (runs or _runs_download(views)):

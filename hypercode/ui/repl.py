@@ -388,7 +388,8 @@ class Chat:
         self.screen.set_queued(rows)
 
     def _status(self) -> None:
-        line = status_line(self.app, self.transcript, started=self._started, going_on=self._going_on())
+        doing, width = self._going_on(), self.screen.columns
+        line = status_line(self.app, self.transcript, started=self._started, going_on=doing, width=width)
         self.screen.set_status(self.app.shown.text(line))
 
     def _going_on(self) -> str:

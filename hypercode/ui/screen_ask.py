@@ -53,6 +53,8 @@ class Question:
             head = height // 2
             tail = height - 1 - head
             hidden = f"··· {len(rows) - head - tail} of {len(rows)} rows not shown, PgDn reads on ···"
+            if len(hidden) > width - 2:
+                hidden = f"··· {len(rows) - head - tail} rows hidden: PgDn ···"
             return [*rows[:head], [_BAR, ("class:question.more", hidden)], *rows[len(rows) - tail :]]
         self._top = min(self._top, len(rows) - height + 1)
         where = f"··· rows {self._top + 1} to {self._top + height - 1} of {len(rows)}, PgUp PgDn ···"
@@ -80,17 +82,18 @@ class Question:
     def _legend(self, labels: Sequence[str], width: int) -> list[StyleAndTextTuples]:
         """As many choices a row as there is room for; a label longer than a row goes on below its beginning."""
         rows: list[StyleAndTextTuples] = []
-        between = "  " if any(labels) else " "
+        between, open_row = "  " if any(labels) else " ", False
         for choice, label in zip(self.choices, labels, strict=True):
             first, *more = (_text(row) for row in wrap(label, width - 2))
             item: StyleAndTextTuples = [("class:question.key", choice.key)]
             if first:
                 item.append(("class:question.label", f" {first}"))
-            if rows and not more and row_width(rows[-1]) + len(between) + row_width(item) <= width:
+            if open_row and not more and row_width(rows[-1]) + len(between) + row_width(item) <= width:
                 rows[-1] += [("", between), *item]
             else:
                 rows.append(item)
                 rows.extend([("class:question.label", f"  {text}")] for text in more)
+            open_row = not more
         return rows
 
     def press(self, key: str) -> None:

@@ -76,7 +76,8 @@ def _spans(text: str, width: int) -> Iterable[tuple[int, int]]:
         if c != " " and i and text[i - 1] == " ":
             word, since = i, used
         if used + size > width:
-            cut = word if c != " " and start < word else i
+            # A word moves on with the blank behind it: else the next row would begin with that blank.
+            cut = word if start < word and text[i - 1 : i + 1] != "  " else i
             yield start, cut
             used -= since if cut == word else used
             start = cut

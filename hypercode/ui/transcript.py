@@ -100,7 +100,7 @@ class Transcript:
         text = "\n".join(lines)
         if (clear := self._redact(text)) is not text:
             lines = clear.split("\n")
-        if kind in _PROSE:
+        if kind in _PROSE or (kind in ("user", "end") and not self.plain):
             lines = [part for line in lines for part in render.wrapped(line, self._surface.columns)]
         self._do("lines", (kind, list(lines)))
 

@@ -295,6 +295,28 @@ def test_shift_tab_cycles_the_mode(unboxed, stage):
         chat.leave()
 
 
+@pytest.mark.parametrize("columns", [80, 40])
+def test_the_help_keeps_its_columns(columns, stage):
+    with Chat(stage(), columns=columns, rows=200) as chat:
+        chat.prompt().say("/help")
+        chat.shows("Up takes it back" if columns == 80 else "takes it back")
+        drawn = [line.rstrip() for line in chat.lines]
+        chat.leave()
+    first = next(n for n, line in enumerate(drawn) if line.startswith("/add-dir"))
+    listed = drawn[first : drawn.index("", first)]
+    margin = re.match(r"/add-dir +", listed[0]).end() if columns == 80 else 2
+    if columns == 80:
+        assert all(line[0] in "/ " and line[margin - 1] == " " and line[margin] != " " for line in listed)
+    else:
+        assert all(re.fullmatch(r"/[\w-]+|  \S.*", line) for line in listed)
+    assert [line for line in listed if line.startswith(" ")] != [], "some are longer than a row"
+    said = [line.split()[0] for line in listed if line.startswith("/")]
+    assert said == sorted(said)
+    context = listed[next(n for n, line in enumerate(listed) if line.startswith("/context")) :]
+    words = " ".join(line[margin:] if columns == 80 or line.startswith(" ") else "" for line in context[:3]).split()
+    assert words[:8] == ["Show", "what", "fills", "the", "context,", "by", "part;", "~"]
+
+
 def test_the_commands(stage):
     """Each is listed once and can be called; none of them breaks anything or leaves a traceback."""
     s = stage(answer(text("# zzfirst\n\n*answer*"), usage={"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}), *[answer(text(f"zzmore{n}")) for n in range(4)])  # fmt: skip
@@ -542,9 +564,7 @@ def test_small_terminals(columns, rows, stage):
         chat.pump(0.2)
         chat.say("go")
         chat.wait(lambda: len(s.requests()) == 2)
-        chat.wait(
-            lambda: any("y" in line and "n" in line for line in chat.visible[-3:]) and "│" in "".join(chat.visible)
-        )
+        chat.wait(lambda: any(line.startswith("y ") for line in chat.visible) and "│" in "".join(chat.visible))
         chat.send("y")
         chat.shows("zzdone")
         flat = re.sub(r"\s+", "", "".join(chat.lines))

@@ -185,6 +185,27 @@ def test_forty_columns(tour):
     assert [words for words in ["both tests pass", CUT, WHOLE, UNDONE, CARD] if words not in text] == []
 
 
+def test_the_answers_keep_their_words_on_a_small_terminal(tour):
+    with tour(columns=40, rows=15) as chat:
+        chat.wait(lambda: chat.visible[-2:-1] == ["n no (say why, or Enter)"])
+        assert chat.visible[-4:-1] == ["y yes, once", "s yes, edits for this session", "n no (say why, or Enter)"]
+        chat.send("y")
+        chat.wait(lambda: "a always: saves the rule 'python3 -m" in chat.visible and chat.visible[-2][:4] == "n no")
+        assert chat.visible[-10:-1] == [
+            "│ Run this command?",
+            "│ python3 -m unittest",
+            "│ (not on the list of readers)",
+            "y yes, once",
+            "s yes, 'python3 -m unittest' for this",
+            "  session",
+            "a always: saves the rule 'python3 -m",
+            "  unittest'",
+            "n no (say why, or Enter)",
+        ]
+        chat.send("y")
+        assert chat.finish() == 0
+
+
 def test_no_color_and_a_dumb_terminal(tour):
     with tour(NO_COLOR="1") as chat:
         answered(chat, "y", "y")

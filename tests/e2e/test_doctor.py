@@ -3,6 +3,7 @@
 Accounts, bills and servers are fakes on this machine that answer in the documented form; no real account is ever asked.
 """
 
+import itertools
 import json
 import os
 import re
@@ -17,7 +18,9 @@ import pexpect
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 
+from chat_terminal import Chat
 from list_server import ListServer
 from stage import HYPERCODE, answer, call, chunk, text
 
@@ -85,6 +88,24 @@ def test_the_text_says_the_same(stage):
     assert done.stdout.endswith("\nSomething that is needed is broken.\n")
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_on_a_terminal_no_word_is_cut(stage, columns):
+    s = stage()
+    nobody = {"HYPERCODE_BASE_URL": "", "HYPERCODE_API_KEY": ""}
+    piped = [line for line in s.run("doctor", **nobody).stdout.splitlines() if not line.startswith("ok       terminal")]
+    with Chat(s, "doctor", columns=columns, rows=200, **nobody) as terminal:
+        assert terminal.finish() == 1
+        drawn = [line for line in terminal.lines if line]
+    at = next(n for n, line in enumerate(drawn) if line.startswith("ok       terminal"))
+    ends = next(n for n, line in enumerate(drawn) if n > at and not line.startswith(" "))
+    del drawn[at:ends]
+    assert "".join("".join(drawn).split()) == "".join("".join(piped).split()), "the same is said"
+    words = {word for line in piped for word in line.split() if len(word) <= 36}
+    assert words <= {word for line in drawn for word in line.split()}
+    below = 24 if columns == 80 else 2
+    assert {len(line) - len(line.lstrip()) for line in drawn} == {0, below}
 
 
 def test_no_key_is_a_problem_and_nobody_is_asked(stage):
@@ -217,9 +238,10 @@ def test_what_the_terminal_can_do(stage, environment, size, level, words):
     child.close()
     encoding = environment.get("PYTHONIOENCODING", "utf-8")
     lines = child.before.encode("latin-1").decode(encoding).splitlines()
-    [line] = [line for line in lines if line.split()[1:2] == ["terminal"]]
-    assert line.split()[0] == level
-    assert words in line
+    begun = next(n for n, line in enumerate(lines) if line.split()[1:2] == ["terminal"])
+    below = itertools.takewhile(lambda line: line.startswith(" "), lines[begun + 1 :])
+    assert lines[begun].split()[0] == level
+    assert words in " ".join(" ".join([lines[begun], *below]).split())
     assert "\x1b" not in child.before
 
 

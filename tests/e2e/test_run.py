@@ -15,6 +15,8 @@ from hypercode import __version__
 from hypercode.events import SCHEMA_VERSION
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
+from chat_terminal import Chat
 from stage import HYPERCODE, answer, call, text
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}
@@ -41,6 +43,23 @@ def test_tools_are_banners_on_stderr_and_results_go_back(stage):
     result = second["messages"][-1]
     assert (result["role"], result["tool_call_id"]) == ("tool", "c1")
     assert "beta" in result["content"]
+
+
+def test_on_a_terminal_what_is_said_beside_the_answer_is_wrapped_between_words(stage):
+    refusal = {"error": {"code": 400, "message": "the words of this message are many, " * 4 + "and then it ends"}}
+    refused = {**answer(), "http": {"status": 400, "headers": {}}, "framing": "length"}
+    refused["segments"] = [{"bytes": json.dumps(refusal)}]
+    pattern = "several words  that the banner of the call shows"
+    s = stage(answer(call("grep", {"pattern": pattern}, "c1")), refused)
+    with Chat(s, "run", "look", columns=40) as terminal:
+        assert terminal.finish() == 1
+        drawn = terminal.lines
+    assert drawn[:2] == ["→ grep several words  that the banner of", "  the call shows"]
+    begun = next(n for n, line in enumerate(drawn) if line.startswith("error: "))
+    message = drawn[begun:]
+    assert " ".join(line.strip() for line in message).endswith(f" (400): {refusal['error']['message']}.")
+    assert len(message) > 3
+    assert {line[:2] for line in message[1:]} == {"  "}
 
 
 def test_json_is_one_object(stage):

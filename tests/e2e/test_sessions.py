@@ -482,6 +482,35 @@ def test_sessions_are_listed(kept):
     }  # fmt: skip
 
 
+def test_on_a_terminal_sessions_are_listed_in_columns(stage):
+    s = stage(answer(text("a")), answer(text("b")))
+    s.run("run", "short")
+    s.run("run", "a question that has many more words than there is room for on one row of a terminal")
+    folder = str(s.workspace)
+
+    def drawn(columns, *options):
+        with Chat(s, "sessions", *options, columns=columns) as terminal:
+            assert terminal.finish() == 0
+            lines = terminal.lines
+        return [ID.sub("ID", re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", line)) for line in lines]
+
+    assert drawn(80) == [
+        "ID  TIME  a question that ha…  script/s · 1 turn",
+        "ID  TIME  short                script/s · 1 turn",
+    ]
+    assert drawn(100) == [
+        "ID  TIME  a question that has many more words th…  script/s · 1 turn",
+        "ID  TIME  short                                    script/s · 1 turn",
+    ]
+    assert drawn(44) == [
+        "ID  TIME",
+        "  a question that has ma…  script/s · 1 turn",
+        "ID  TIME",
+        "  short  script/s · 1 turn",
+    ]
+    assert drawn(160 + len(folder), "--all")[1].endswith(f"short{' ' * 55}  script/s · 1 turn · {folder}")
+
+
 def test_a_session_is_shown_and_exported(kept):
     evil, plain = (h["session"] for h in listed(kept))
     shown = kept.run("sessions", "show", evil).stdout

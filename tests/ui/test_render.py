@@ -124,3 +124,24 @@ def test_our_own_lines_wrap_between_words_and_keep_their_indentation():
     assert render.wrapped(coloured, 8) == ["\x1b[2mone two\x1b[0m", "  \x1b[2mthree\x1b[0m"]
     assert render.wrapped("x" * 30, 10) == ["x" * 30]
     assert render.wrapped("日本語 日本語", 8) == ["日本語", "  日本語"]
+    assert render.wrapped("a  b   c d", 9) == ["a  b   c", "  d"]
+    mixed = f"{Style().red('one two')} three four"
+    assert render.wrapped(mixed, 9) == ["\x1b[31mone two\x1b[0m", "  three", "  four"]
+
+
+def test_what_is_cut_is_measured_in_cells():
+    assert [render.fit("日本語", width) for width in (6, 5, 4, 1)] == ["日本語", "日本…", "日…", "…"]
+    assert [render.fit("abcdef", width) for width in (6, 5, 0)] == ["abcdef", "abcd…", "…"]
+    assert render.fit("x" * 1_000_000, 4) == "xxx…"
+
+
+def test_a_list_keeps_its_two_columns():
+    def listed(width):
+        return render.listed("/word", "says what it is for, at some length", margin=9, width=width, style=PLAIN)
+
+    assert listed(50) == ["/word    says what it is for, at some length"]
+    assert render.listed("/word", "one two " * 7, margin=9, width=50, style=PLAIN) == [
+        "/word    one two one two one two one two one two",
+        "         one two one two",
+    ]
+    assert listed(30) == ["/word", "  says what it is for, at some", "  length"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.utils import get_cwidth
 from screen_terminal import Terminal, driver
 
 from hypercode.ui.clean import clean
 from hypercode.ui.hooks import Answer, Choice
 from hypercode.ui.screen_ask import Question
-from hypercode.ui.screen_rows import fragments, wrap
+from hypercode.ui.screen_rows import fragments, row_width, wrap
 
 CHOICES = [Choice("y", "yes"), Choice("A", "always"), Choice("w", "no, and say why", free_text=True)]
 
@@ -76,6 +81,37 @@ async def test_choices_fit_or_show_their_keys() -> None:
     assert text(question.choice_rows(18, 1)) == ["y A w"]
 
 
+async def test_the_legend_keeps_its_words_while_there_are_rows_for_them() -> None:
+    gate = [
+        Choice("y", "yes, once", short="yes once"),
+        Choice("s", "yes, 'make test' for this session", short="session"),
+        Choice("a", "always: saves the rule 'make test'", short="always"),
+        Choice("n", "no (say why, or Enter)", free_text=True, short="no"),
+    ]
+    question = Question(["?"], gate)
+    assert text(question.choice_rows(40, 4)) == [
+        "y yes, once",
+        "s yes, 'make test' for this session",
+        "a always: saves the rule 'make test'",
+        "n no (say why, or Enter)",
+    ]
+    assert text(question.choice_rows(40, 3)) == ["y yes once  s session  a always  n no"]
+    assert text(question.choice_rows(30, 6)) == [
+        "y yes, once",
+        "s yes, 'make test' for this",
+        "  session",
+        "a always: saves the rule",
+        "  'make test'",
+        "n no (say why, or Enter)",
+    ]
+    assert text(question.choice_rows(20, 1)) == ["y s a n"]
+
+
+async def test_what_is_hidden_is_said_on_a_narrow_terminal_too() -> None:
+    rows = text(Question([f"line {i}" for i in range(30)], CHOICES).view(30, 5))
+    assert rows[2] == "│ ··· 26 rows hidden: PgDn ···"
+
+
 async def test_keys_answer() -> None:
     for key, answer in (("y", Answer("y")), ("Y", Answer("y")), ("A", Answer("A"))):
         question = Question(["?"], CHOICES)
@@ -98,6 +134,26 @@ def test_wrapping_keeps_every_character_and_its_colour() -> None:
         ("ansired", "字g"),
     ]
     assert text(wrap("", 4)) == [""]
+
+
+def test_rows_end_between_words() -> None:
+    assert text(wrap("the server is not there, try again", 12)) == ["the server ", "is not ", "there, try ", "again"]
+    assert text(wrap("see /a/path/longer/than/a/row now", 10)) == ["see ", "/a/path/lo", "nger/than/", "a/row now"]
+    assert text(wrap("a" + " " * 12 + "b", 5)) == ["a    ", "     ", "   b"]
+
+
+@given(st.text("ab日 -\t", max_size=80), st.integers(4, 20))
+def test_no_character_is_lost_and_no_word_that_has_room_is_cut(line: str, width: int) -> None:
+    rows = wrap(line, width)
+    [whole] = text([fragments(line)])
+    assert "".join(text(rows)) == whole
+    assert max(map(row_width, rows)) <= width
+    places = [0]
+    for row in text(rows):
+        places.append(places[-1] + len(row))
+    for found in re.finditer(r"[^ ]+", whole):
+        if get_cwidth(found[0]) <= width:
+            assert not [place for place in places if found.start() < place < found.end()]
 
 
 def test_an_answer_by_one_key_and_the_draft_survives() -> None:

@@ -269,3 +269,20 @@ def test_no_text_is_an_error(text):
 
 def test_bash_runs_nothing_the_gate_did_not_see(tmp_path):
     assert escapes(tmp_path, 20, 1500) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["if true; then echo x > ~/.bashrc; fi", "echo x > ~/.bashrc", "for f in a; do cat a >> ~/.profile; done", "{ ls; } > ~/.zshrc"],
+)  # fmt: skip
+@pytest.mark.parametrize("shell", ["bash -c", "sh -c", "env bash -c", "timeout 5 bash -ec"])
+def test_a_redirect_in_a_script_is_one(shell, script):
+    """Whatever is allowed: what an inner shell writes to is looked at like what the line itself writes to."""
+    assert decide(f"{shell} '{script}'", allow=["bash", "sh", "env", "timeout"]).decision == Decision.ALWAYS_ASK
+
+
+@pytest.mark.parametrize("wrapper", ["env ", "nohup ", "time ", "timeout 5 ", "nice "])
+def test_more_than_can_be_looked_at_always_asks(wrapper):
+    line = wrapper * 400 + "ls"
+    assert decide(line, allow=["env", "nohup", "nice", "timeout"]).decision == Decision.ALWAYS_ASK
+    assert decide(line, deny=["ls"]).decision == Decision.DENY
