@@ -324,7 +324,7 @@ def test_the_commands(stage):
     (s.home / "editor.sh").chmod(0o755)
     with Chat(s, rows=50, EDITOR=str(s.home / "editor.sh"), VISUAL="") as chat:
         chat.prompt().say("/help")
-        chat.shows("/exit")
+        chat.shows("/exit", "Up takes it back")
         listed = [
             line.split()[0] for line in chat.lines if re.match(r"/\w+ ", line) and not line.startswith("/help shows")
         ]
