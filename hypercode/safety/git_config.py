@@ -68,19 +68,20 @@ def looks_bare(names: set[str]) -> bool:
 
 def _pointed(pointer: Path) -> Path | None:
     line = _line(pointer)
-    if line is None or not line.startswith("gitdir:"):
+    if line is None or not line.startswith("gitdir: "):
         return None
-    target = pointer.parent / line.removeprefix("gitdir:").strip()
+    target = pointer.parent / line.removeprefix("gitdir: ")
     return target if target.is_dir() else None
 
 
 def _line(path: Path) -> str | None:
+    """What git reads of such a file (`read_gitfile`, `get_common_dir`): only line ends are cut off, blanks are part of a name."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return os.read(descriptor, 4096).decode("utf-8", "surrogateescape").strip()
+        return os.read(descriptor, 4096).decode("utf-8", "surrogateescape").rstrip("\r\n")
     except OSError:
         return None
     finally:

@@ -37,13 +37,17 @@ class Repositories:
         self._roots = [str(root) for root in roots]
         self._folders: dict[str, _Folder] = {}
         self._said: dict[str, tuple[tuple[int, ...], str]] = {}
+        self.beyond = False
+        """Whether there was more than is looked at."""
 
     def look(self) -> dict[str, str]:
         """Each git folder (or `.git` file, or folder laid out like one) with what it runs, empty for a harmless one.
 
         What it runs begins with the words for it and ends, behind a line feed, with a hash of its settings.
         """
-        places = self.places()[:_MOST_PLACES]
+        places = [place for place in self.places() if not place.endswith("/.git") or _may_be_one(place)]
+        self.beyond |= len(places) > _MOST_PLACES
+        del places[_MOST_PLACES:]
         self._said = {place: self._judged(place) for place in places}
         return {place: said for place, (_, said) in self._said.items()}
 
@@ -58,6 +62,7 @@ class Repositories:
         """The git folders, and what is laid out like one."""
         found: list[str] = []
         seen: dict[str, _Folder] = {}
+        self.beyond = False
         self._walk(self._roots, found, seen, _MOST_FOLDERS)
         tools = [f"{path}/{name}" for path, folder in seen.items() for name in folder[2] if name in _LAST]
         self._walk(tools, found, seen, _MOST_TOOL_FOLDERS)
@@ -84,15 +89,17 @@ class Repositories:
                     found.append(path)
                 if folder[2]:
                     below += [f"{path}/{name}" for name in folder[2] if name not in _LAST]
+            self.beyond |= len(waiting) > most
             most -= len(waiting)
             waiting = below
+        self.beyond |= bool(waiting)
 
     def _judged(self, place: str) -> tuple[tuple[int, ...], str]:
         folder = Path(place)
         settings = [folder / name for name in ("config", "config.worktree", "hooks", "commondir")]
         times = tuple(number for path in (folder, *settings) for number in _times(path))
         known = self._said.get(place)
-        if known is not None and known[0] == times and folder.is_dir():
+        if known is not None and known[0] == times and _is_plain(folder, settings):
             return known
         said = runs(folder)
         return times, f"{said}\n{_digest(settings[:2])}" if said else ""
@@ -111,6 +118,21 @@ def looking_runs(workspace: Path) -> str:
     return next(
         (found for place in (git, *islice(modules, _MOST_PLACES), *below) if (found := runs(place, reading=True))), ""
     )
+
+
+def _may_be_one(place: str) -> bool:
+    """Whether git could take a `.git` for a repository: a file may point to one, a folder needs a HEAD."""
+    return not os.path.isdir(place) or os.path.lexists(f"{place}/HEAD")
+
+
+def _is_plain(folder: Path, settings: Iterable[Path]) -> bool:
+    """Whether the times of a git folder and what is in it say all: nothing leads elsewhere, no hook waits to be armed."""
+    if not folder.is_dir() or any(path.is_symlink() for path in (folder, *settings)) or (folder / "commondir").exists():
+        return False
+    try:
+        return all(name.endswith(".sample") for name in os.listdir(folder / "hooks"))
+    except OSError:
+        return True
 
 
 def _listed(path: str, status: os.stat_result) -> _Folder:

@@ -94,7 +94,7 @@ _RUNS_ALONE = _rows("""
     .hypercode .vscode .idea .fleet .zed .cursor .windsurf .claude .codex .gemini .kiro .roo .continue .devcontainer
     .devcontainer.json .husky .githooks .direnv .envrc .mcp.json *.code-workspace *.sublime-project .exrc .vimrc .nvimrc
     .nvim.lua .lvimrc .dir-locals.el .gdbinit .lldbinit .cargo/config .cargo/config.toml sitecustomize.py
-    usercustomize.py *.pth .mise.toml mise.toml .aider.conf.yml
+    usercustomize.py *.pth .mise.toml mise.toml .aider.conf.yml .pdbrc .bazelrc pyvenv.cfg .venv/bin venv/bin
 """)
 _STEERS = _rows("""
     .gitmodules .gitattributes .pre-commit-config.y*ml lefthook.y*ml .npmrc .yarnrc* .pnpmfile.cjs .pnp.cjs agents.md

@@ -171,15 +171,15 @@ def git_folders(workspace: Path) -> list[Path]:
             return _with_common(git)
         if git.is_file():
             pointer = git.read_bytes()[:4096].decode("utf-8", "surrogateescape")
-            target = folder / pointer.removeprefix("gitdir:").strip()
-            return _with_common(target) if pointer.startswith("gitdir:") and target.is_dir() else []
+            target = folder / pointer.removeprefix("gitdir: ").rstrip("\r\n")
+            return _with_common(target) if pointer.startswith("gitdir: ") and target.is_dir() else []
     return []
 
 
 def _with_common(git: Path) -> list[Path]:
     folders = [_real(git)]
     try:
-        common = git / (git / "commondir").read_bytes()[:4096].decode("utf-8", "surrogateescape").strip()
+        common = git / (git / "commondir").read_bytes()[:4096].decode("utf-8", "surrogateescape").rstrip("\r\n")
     except OSError:
         return folders
     return [*folders, _real(common)] if common.is_dir() else folders

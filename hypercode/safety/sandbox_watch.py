@@ -41,6 +41,7 @@ class Watch:
     texts: dict[str, str] = field(default_factory=dict)
     roots: list[str] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
+    beyond: bool = False
     walk: Repositories | None = None
     note: Path | None = None
 
@@ -61,6 +62,7 @@ class Watch:
     def below(self, roots: Iterable[Path], walk: Repositories) -> None:
         """Note the git folders below some folders, as the walk finds them now."""
         self.roots, self.walk, self.places = [str(root) for root in roots], walk, walk.look()
+        self.beyond = walk.beyond
 
     def start(self) -> None:
         """Write the note.  Raises OSError."""
@@ -114,7 +116,13 @@ class Watch:
 
     def _planted(self) -> Iterable[str]:
         walk = self.walk or Repositories(map(Path, self.roots))
-        for name, said in walk.look().items():
+        found, beyond = walk.look(), self.beyond
+        if walk.beyond and not beyond:
+            yield (
+                "There are more folders or repositories here now than are looked at after a command: look for a git repository "
+                "that you did not make before you call git in one."
+            )
+        for name, said in found.items():
             if said and said != self.places.get(name):
                 what = said.partition("\n")[0]
                 bare = not name.endswith("/.git")  # without HEAD such a folder is just a folder

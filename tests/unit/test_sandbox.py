@@ -538,6 +538,7 @@ def test_looking_again_lists_only_what_has_changed(policy, monkeypatch):
     walk = Repositories(policy.roots)
     assert walk.look() == {}
     (policy.workspace / "7/src/.git").mkdir()
+    (policy.workspace / "7/src/.git/HEAD").touch()
     listed, real = [], os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), real(path))[1])
     assert walk.look() == {f"{policy.workspace}/7/src/.git": ""}
@@ -766,3 +767,59 @@ def test_the_profile_for_macos(tmp_path):
     lines = [line for line in text.replace(place, "@").split("\n") if "@" in line or "[eE][tT][cC]" not in line]
     lines = [line for line in lines if "[vV][aA][rR]/[sS]" not in line]
     assert "\n".join(lines) == GOLDEN.read_text()
+
+
+# repositories that are planted in more than one step
+
+
+@BWRAP
+@pytest.mark.parametrize(
+    "plant",
+    [
+        "git init -q sub; git init -q y; mv y/.git 'sub/.git/evil '; mkdir x; printf 'gitdir: ../sub/.git/evil \\n' > x/.git;"
+        " git config -f 'sub/.git/evil /config' core.fsmonitor ./pwn",
+        "git init -q sub; mkdir 'sub/.git/inner '; cp -r sub/.git/objects sub/.git/refs 'sub/.git/inner ';"
+        " printf 'inner \\n' > sub/.git/commondir; git config -f 'sub/.git/inner /config' core.fsmonitor ./pwn",
+    ],
+    ids=["pointer", "commondir"],
+)
+async def test_blanks_belong_to_a_name(policy, run, plant):
+    """As git reads a pointer: only the line end is cut off."""
+    _, _, reports = await run(plant)
+    assert ["core.fsmonitor" in report for report in reports] == [True]
+
+
+@BWRAP
+@pytest.mark.parametrize(
+    ("plant", "arm"),
+    [
+        ("mkdir inner; echo ../../inner > sub/.git/commondir", "git config -f inner/config core.fsmonitor ./pwn"),
+        (
+            "echo : > h.sh; ln -s ../../../h.sh sub/.git/hooks/post-index-change",
+            "chmod +x h.sh",
+        ),
+        ("rm -rf sub/.git/hooks; mkdir hk; echo : > hk/post-checkout; ln -s ../../hk sub/.git/hooks", "chmod +x hk/*"),
+        ("echo : > sub/.git/hooks/post-checkout", "chmod +x sub/.git/hooks/post-checkout"),
+    ],
+    ids=["commondir", "linked hook", "linked hooks", "hook"],
+)
+async def test_what_is_armed_later_is_seen(policy, run, plant, arm):
+    """In a folder that tools fill, where repositories are only looked at and not closed."""
+    (policy.workspace / "node_modules").mkdir()
+    assert await run(f"cd node_modules; git init -q sub; {plant}; sleep 0.2") == (0, "", [])
+    _, _, reports = await run(f"cd node_modules; {arm}")
+    assert [report.split(" is a git repository that would run")[0] for report in reports] == [
+        f"{policy.workspace}/node_modules/sub/.git"
+    ]
+
+
+@BWRAP
+async def test_empty_places_hide_no_repository_and_too_many_are_said(policy, run, monkeypatch):
+    monkeypatch.setattr("hypercode.safety.git_watch._MOST_PLACES", 20)
+    many = "mkdir -p $(seq -f 'a%g/.git' 30); git init -q z; git config -f z/.git/config core.fsmonitor ./pwn"
+    _, _, reports = await run(many)
+    assert ["core.fsmonitor" in report for report in reports] == [True]
+    _, _, reports = await run("for n in $(seq 30); do cp -r z b$n; mkdir b$n/.git; : > b$n/.git/HEAD; done")
+    assert [report.partition(" than are looked at")[0] for report in reports] == [
+        "There are more folders or repositories here now"
+    ]
