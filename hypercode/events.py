@@ -219,6 +219,10 @@ def to_dict(event: Event) -> dict[str, Any]:
     return {"type": event_name(type(event)), **{f.name: getattr(event, f.name) for f in fields(event)}}
 
 
+DRAIN_SECONDS = 3.0
+"""How long the end of a session waits for slow listeners."""
+
+
 class Bus:
     """Carries events to listeners, synchronously and in order.
 
@@ -274,7 +278,7 @@ class Bus:
         for listener in route:
             try:
                 listener(event)
-            except Exception:  # noqa: BLE001  a listener must not break the turn
+            except (Exception, SystemExit):  # noqa: BLE001  a listener must not break the turn, nor end the program
                 self._report(listener)
 
     async def drain(self) -> None:
@@ -283,8 +287,12 @@ class Bus:
             await queue.drain()
 
     async def aclose(self) -> None:
-        """Drain the queued listeners and end their tasks."""
-        await self.drain()
+        """Drain the queued listeners, for some seconds at most, and end their tasks."""
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self.drain()
+        except TimeoutError:
+            log.warning("a queued listener was not done in %g s", DRAIN_SECONDS)
         for queue in self._queues:
             queue.stop()
         self._queues.clear()

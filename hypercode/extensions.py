@@ -160,8 +160,8 @@ def own_tools(taken: Collection[str], folders: Sequence[Path]) -> tuple[list[Too
             for tool in _offered(entry, folders):
                 _check(tool, {*taken, *tools})
                 tools[tool.name] = tool
-        except _Unusable as problem:
-            package = entry.dist.name if entry.dist is not None else entry.module
+        except (_Unusable, AttributeError) as problem:  # the latter for an entry that names nothing
+            package = entry.dist.name if entry.dist is not None else "that offers it"
             notices.append(f"The tool {entry.name} of the package {package} is left out: {problem}.")
     return list(tools.values()), notices
 
