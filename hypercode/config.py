@@ -7,6 +7,7 @@ tighten, never loosen.  A key is only ever sent to the base URL it belongs to.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -338,6 +339,10 @@ def _typed(key: str, value: Any, source: str, name: str) -> Any:
     least = f.metadata["least"]
     if least is not None and value is not None and not value >= least:
         raise ConfigError(f"must be at least {least:g}, not {value!r}", file=source, key=name)
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ConfigError(f"no dates and no infinite numbers, please: {value!r}", file=source, key=name) from None
     return value
 
 
@@ -349,14 +354,8 @@ def _check_items(kind: type, items: list[Any], source: str, name: str) -> None:
 
 
 def _describe(kind: type) -> str:
-    names = {
-        str: "a text",
-        bool: "true or false",
-        int: "a whole number",
-        float: "a number",
-        list: "a list",
-        dict: "a table",
-    }
+    names = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+    names |= {list: "a list", dict: "a table"}
     return names.get(kind, kind.__name__)
 
 

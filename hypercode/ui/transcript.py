@@ -49,27 +49,25 @@ class Transcript:
         self.style = Style(colours=surface.colors is not None, plain=plain)
         self.plain = plain
         self._plain_surface: Any = surface  # a plain screen also streams, which the other cannot
-        self.activity = ""
+        self.activity = self.folded = ""
         self.on_activity: Callable[[], None] = lambda: None
         self.activity_since = time.monotonic()
-        self.folded = ""
         self._jobs: deque[tuple[str, Any]] = deque()
         self._lines: list[str] = []
-        self._last_kind = ""
+        self._last_kind = self._marker = ""
         self._stream: MarkdownStream | None = None
         self._cleaner = Cleaner()
         self._plain_open = False
         self._held: list[tuple[str, list[str]]] = []
-        self._held_since = 0.0
         self._thought: list[str] = []
-        self._thought_since = 0.0
+        self._thought_since = self._held_since = 0.0
         self._calls: dict[int, LiveCall] = {}
         self._running: dict[str, LiveCall] = {}
-        self._marker = ""
         self._wanted = asyncio.Event()
         self._urgent = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._over = False
         self.follow(bus)
 
     def follow(self, bus: Bus) -> None:
@@ -131,6 +129,13 @@ class Transcript:
 
     async def draw(self) -> None:
         """Draw for as long as the session lasts; run it as a task."""
+        try:
+            await self._draw_on()
+        finally:  # where nothing can be written any more nobody may wait for it
+            self._over = True
+            self._idle.set()
+
+    async def _draw_on(self) -> None:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -152,7 +157,8 @@ class Transcript:
         self._want(urgent=urgent)
 
     def _want(self, *, urgent: bool = False) -> None:
-        self._idle.clear()
+        if not self._over:
+            self._idle.clear()
         self._wanted.set()
         if urgent:
             self._urgent.set()

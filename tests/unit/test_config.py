@@ -198,3 +198,14 @@ def test_every_line_of_the_example_is_a_setting_with_its_default(tmp_path):
     unset = [line.removesuffix(" =") for line in lines if line.endswith(" =")]
     named = {line.split(" = ")[0] for line in settings} | set(unset) | {"profiles"}
     assert named == set(setting_names())
+
+
+@pytest.mark.parametrize(
+    "line", ["extra_body = {d = 2026-01-01}", "temperature = inf", "reasoning = {x = nan}", "headers = {a = [inf]}"]
+)
+def test_what_no_request_can_carry_is_refused_where_it_stands(tmp_path, line):
+    file = tmp_path / "config.toml"
+    file.write_text(line + "\n")
+    with pytest.raises(ConfigError) as raised:
+        load(flags={}, environ={}, user_file=file)
+    assert str(raised.value).startswith(f"{file}: {line.split(' ')[0]}: no dates and no infinite numbers")
