@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hypercode.config import Config, Folders, is_loopback, pick_key
+from hypercode.config import Config, Folders, pick_key
 from hypercode.errors import AuthError, ConfigError, ModelError, ModelUnavailable
 from hypercode.findings import Finding
 from hypercode.llm import catalog
@@ -21,7 +21,7 @@ from hypercode.llm.catalog import Catalog
 from hypercode.llm.client import Client
 from hypercode.llm.quirks import host_of, is_openrouter
 from hypercode.llm.settings import ModelSettings
-from hypercode.parts import key_advice, model_settings
+from hypercode.parts import key_advice, lacks_key, model_settings
 
 __all__ = ["SECONDS", "account_findings", "connection", "look_at_model"]
 
@@ -35,7 +35,7 @@ _NEW_KEY = "Make a new key where this server's keys are made, and set that one."
 def connection(config: Config, environ: Mapping[str, str]) -> tuple[ModelSettings | None, Finding]:
     """How to reach the model, None where that cannot be, and what is to be said of the key."""
     key = pick_key(config, environ)
-    if key is None and not is_loopback(config.base_url):
+    if lacks_key(config, environ):
         todo = key_advice(config).replace("this file", str(Folders.of(environ).config_file))
         return None, Finding("key", "problem", f"There is no key for {config.base_url}.", todo)
     try:

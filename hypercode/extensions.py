@@ -24,12 +24,11 @@ from hypercode.events import Bus, Notice
 from hypercode.safety.paths import FileGuard
 from hypercode.safety.redact import Redactor
 from hypercode.tools.base import Effect, Tool
-from hypercode.trace import Trace, TraceFiles
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from hypercode.trace import Sink
+    from hypercode.trace import Sink, Trace, TraceFiles
 
 __all__ = ["GROUP", "Extensions", "attach_listeners", "own_tools"]
 
@@ -76,12 +75,12 @@ class Extensions:
         self._loaded = False
         self._unsaid: list[Notice] = []
         self._session = session
-        self._spans = TraceFiles(Folders.of(environ).state / "traces", self._warn)
+        self._spans: TraceFiles | None = None
         self._trace = self._open_trace(redactor, environ) if config.trace else None
 
     def attach(self) -> None:
         """Attach the listeners that the person named; they may need the running event loop.  Have the trace's path said."""
-        if self._trace is not None:
+        if self._spans is not None:
             self._unsaid.append(Notice("info", f"trace: {self._spans.path_of(self._session())}"))
         notices = attach_listeners(self._config.listeners, self._agent.bus, self._files.roots)
         self._unsaid += [Notice("warning", text) for text in notices]
@@ -116,8 +115,10 @@ class Extensions:
         self._agent.bus.emit(Notice("warning", text))
 
     def _open_trace(self, redactor: Redactor, environ: Mapping[str, str]) -> Trace:
+        from hypercode.trace import Trace, TraceFiles
         from hypercode.trace_otel import NotConfigured, open_otel
 
+        self._spans = TraceFiles(Folders.of(environ).state / "traces", self._warn)
         sinks: list[Sink] = [self._spans]
         try:
             elsewhere = open_otel(environ)

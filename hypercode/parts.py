@@ -33,6 +33,7 @@ __all__ = [
     "gate_for",
     "key_advice",
     "keys_of",
+    "lacks_key",
     "memory_for",
     "model_settings",
     "secrets_of",
@@ -137,14 +138,13 @@ def toolbox_for(skills: Skills, local: LocalModel | None, own: Iterable[Tool] = 
 def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
     """What the model connection needs.  Raises ConfigError where the key is missing or would travel in the clear."""
     key = pick_key(config, environ)
-    loopback = is_loopback(config.base_url)
-    if key is None and not loopback:
+    if lacks_key(config, environ):
         raise ConfigError(
             f"there is no key for {config.base_url}: {key_advice(config)}",
             file=str(Folders.of(environ).config_file),
             key="api_key",
         )
-    if key is not None and config.base_url.startswith("http://") and not loopback:
+    if key is not None and config.base_url.startswith("http://") and not is_loopback(config.base_url):
         raise ConfigError(
             "a key is not sent over plain http; use https", file=config.sources["base_url"], key="base_url"
         )
@@ -163,6 +163,11 @@ def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
         idle_timeout=config.idle_timeout,
         max_retries=config.max_retries,
     )
+
+
+def lacks_key(config: Config, environ: Mapping[str, str]) -> bool:
+    """Whether the base URL's server needs a key and there is none; one on this machine needs none."""
+    return not is_loopback(config.base_url) and pick_key(config, environ) is None
 
 
 def key_advice(config: Config) -> str:

@@ -16,7 +16,7 @@ from hypercode.ui.clean import clean
 if TYPE_CHECKING:
     from hypercode.ui.repl import Chat
 
-__all__ = ["CONTINUE", "command", "discover", "is_command", "names", "run", "say"]
+__all__ = ["CONTINUE", "command", "discover", "is_command", "names", "occupied", "run", "say"]
 
 Command = Callable[["Chat", str], Awaitable[None]]
 _COMMANDS: dict[str, Command] = {}
@@ -83,6 +83,13 @@ def say(chat: Chat, *lines: str) -> None:
     chat.transcript.say(lines)
 
 
+def occupied(chat: Chat) -> bool:
+    """Whether something is running that a command must not run beside; says so."""
+    if chat.busy:
+        say(chat, "! Something is running; stop it with Ctrl-C first.")
+    return chat.busy
+
+
 @command
 async def help_(chat: Chat, argument: str) -> None:
     """Show the commands and keys, or those of one word: /help WORD."""
@@ -131,8 +138,7 @@ async def mode(chat: Chat, argument: str) -> None:
 @command
 async def new(chat: Chat, argument: str) -> None:
     """Begin a new conversation; what was said stays on the screen."""
-    if chat.busy:
-        say(chat, "! Something is running; stop it with Ctrl-C first.")
+    if occupied(chat):
         return
     chat.app.new_conversation()
     chat.last_usage = None
@@ -171,8 +177,7 @@ async def context(chat: Chat, argument: str) -> None:
 async def retry(chat: Chat, argument: str) -> None:
     """Ask again: the last answer is dropped, what tools did stays."""
     agent = chat.agent
-    if chat.busy:
-        say(chat, "! Something is running; stop it with Ctrl-C first.")
+    if occupied(chat):
         return
     chat.app.drop_answer()
     if not agent.messages:
@@ -216,9 +221,7 @@ async def doctor(chat: Chat, argument: str) -> None:
     """Look at key, network, terminal, tools and sandbox; /doctor stream measures a short answer as well."""
     if argument not in ("", "stream"):
         say(chat, "! /doctor, or /doctor stream")
-    elif chat.busy:
-        say(chat, "! Something is running; stop it with Ctrl-C first.")
-    else:
+    elif not occupied(chat):
         chat.work(_examine(chat, stream=bool(argument)))
 
 

@@ -7,36 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from hypercode.config import OPENROUTER_URL, Config, Folders, is_loopback, pick_key
+from hypercode.config import Config, Folders
 from hypercode.errors import AuthError, ConfigError, ModelError
 from hypercode.key_file import keep_key
+from hypercode.llm.quirks import host_of, is_openrouter
 from hypercode.ui.clean import clean
-from hypercode.ui.headless import Output
-from hypercode.ui.render import wrapped
+from hypercode.ui.headless import Output, laid_out
 
-__all__ = ["check_key", "key_in", "needed", "settle"]
+__all__ = ["check_key", "key_in", "settle"]
 
 _SECONDS = 5.0  # that the check of a key may take
 _KEYS_PAGE = "https://openrouter.ai/keys"
 _ASSIGNMENT = re.compile(r"^(?:export\s+|set\s+)?\w+\s*=\s*")
 
 
-def needed(config: Config, environ: Mapping[str, str]) -> bool:
-    """Whether there is a person to ask, and neither a key nor a model on this machine to talk to."""
-    if config.local or is_loopback(config.base_url) or pick_key(config, environ) is not None:
-        return False
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def settle(config: Config, environ: Mapping[str, str]) -> bool:
-    """Ask how to get to a model and put the answer into the configuration; False where the person leaves instead."""
-    return _FirstStart(config, environ).run()
+    """Ask how to get to a model and put the answer into the configuration; False where the person leaves instead.
+
+    Without a terminal nobody is asked, and what is missing stays so.
+    """
+    return not (sys.stdin.isatty() and sys.stdout.isatty()) or _FirstStart(config, environ).run()
 
 
 def key_in(text: str) -> str | None:
@@ -100,13 +95,11 @@ class _FirstStart:
 
     @property
     def _openrouter(self) -> bool:
-        return self._config.base_url.rstrip("/") == OPENROUTER_URL
+        return is_openrouter(self._config.base_url)
 
     @property
     def _host(self) -> str:
-        from urllib.parse import urlsplit
-
-        return clean(urlsplit(self._config.base_url).hostname or self._config.base_url, "filename")
+        return clean(host_of(self._config.base_url), "filename")
 
     def _missing(self) -> str:
         from hypercode.llm.local_engine import demo_weights, engine_folder
@@ -187,8 +180,7 @@ class _FirstStart:
     # -- the terminal ------------------------------------------------------------
 
     def _say(self, *lines: str) -> None:
-        width = os.get_terminal_size(sys.stdout.fileno()).columns or 80
-        self._out.write("".join(f"{row}\n" for line in lines for row in wrapped(line, width)))
+        self._out.write("".join(f"{laid_out(sys.stdout, line)}\n" for line in lines))
 
     def _read(self, prompt: str) -> str:
         self._out.write(prompt)

@@ -17,7 +17,7 @@ from hypercode.messages import well_formed
 from hypercode.ui.clean import Cleaner, clean
 from hypercode.ui.render import argument_line, fit, wrapped
 
-__all__ = ["JsonLines", "JsonObject", "Output", "Text", "columns", "schema"]
+__all__ = ["JsonLines", "JsonObject", "Output", "Text", "columns", "laid_out", "schema"]
 
 
 def columns(stream: TextIO) -> int:
@@ -111,7 +111,7 @@ class Text:
         about = fit(argument_line(event.arguments), 120)
         if self._banner == event.name:
             begun = f"→ {clean(event.name, 'filename')}"
-            self._write(_laid_out(self._err, f"{begun} {about}").removeprefix(begun) + "\n")
+            self._write(laid_out(self._err, f"{begun} {about}").removeprefix(begun) + "\n")
             self._banner = None
         else:
             self._line(f"→ {clean(event.name, 'filename')} {about}")
@@ -214,10 +214,10 @@ def schema() -> dict[str, Any]:
 
 
 def _write_line(stream: TextIO, text: str) -> None:
-    _write(stream, _laid_out(stream, text) + "\n")
+    _write(stream, laid_out(stream, text) + "\n")
 
 
-def _laid_out(stream: TextIO, text: str) -> str:
+def laid_out(stream: TextIO, text: str) -> str:
     """The text, wrapped between words where a person reads it on a terminal."""
     width = columns(stream)
     return "\n".join(row for line in text.split("\n") for row in wrapped(line, width)) if width else text

@@ -10,7 +10,7 @@ from hypercode.llm import catalog
 from hypercode.memory.instructions import init_prompt
 from hypercode.ui import local_pick
 from hypercode.ui.clean import clean
-from hypercode.ui.commands import command, say
+from hypercode.ui.commands import command, occupied, say
 
 if TYPE_CHECKING:
     from hypercode.llm.catalog import Catalog
@@ -105,8 +105,7 @@ async def reasoning(chat: Chat, argument: str) -> None:
 @command
 async def compact(chat: Chat, argument: str) -> None:
     """Make the conversation shorter; what will go is said first: /compact [what matters]."""
-    if chat.busy:
-        say(chat, "! Something is running; stop it with Ctrl-C first.")
+    if occupied(chat):
         return
     agent, fit = chat.agent, chat.app.fit
     schemas = agent.tools.schemas()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,10 +82,16 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def listed(first: str, text: str, *, margin: int, width: int, style: Style) -> list[str]:
     """An entry of a list in two columns, the second from `margin` on; on a narrow terminal the text has rows of its own."""
-    if width < _NARROW:
-        return [style.cyan(first), *(f"  {row}" for row in _folded(text, width - 2))]
-    head, *rest = _folded(text, width - margin)
-    return [f"{style.cyan(first)}{'':<{margin - cells(first)}}{head}", *(f"{'':<{margin}}{row}" for row in rest)]
+    return _beside(style.cyan(first), [text], margin, width, narrow=width < _NARROW)
+
+
+def _beside(first: str, texts: Sequence[str], margin: int, width: int, *, narrow: bool) -> list[str]:
+    """Texts in a column beside `first`, below it where it is `narrow`; wrapped where there is a `width`."""
+    rows = [row for text in texts for row in _folded(text, width - (2 if narrow else margin))] if width else texts
+    if narrow:
+        return [first, *(f"  {row}" for row in rows)]
+    room = margin - cells(strip_sgr(first))
+    return [f"{first}{'':<{room}}{rows[0]}", *(f"{'':<{margin}}{row}" for row in rows[1:])]
 
 
 def cells(text: str) -> int:
@@ -242,14 +247,12 @@ def finding_lines(style: Style, finding: Finding, width: int = 0) -> list[str]:
     """What an examination found, in columns, and what to do about it; wrapped where there is a `width`."""
     level = style(f"{finding.level:<8}", *_FINDINGS[finding.level])
     texts = [*clean(finding.text).split("\n"), *([f"to do: {clean(finding.todo, 'filename')}"] if finding.todo else [])]
-    narrow = 0 < width < 2 * _MARGIN
-    rows = [row for text in texts for row in _folded(text, width - (2 if narrow else _MARGIN))] if width else texts
-    if narrow:
-        return [f"{level} {finding.area}", *(f"  {row}" for row in rows)]
-    return [f"{level} {finding.area:<14} {rows[0]}", *(f"{'':<{_MARGIN}}{row}" for row in rows[1:])]
+    return _beside(f"{level} {finding.area}", texts, _MARGIN, width, narrow=0 < width < 2 * _MARGIN)
 
 
 def _folded(text: str, width: int) -> list[str]:
+    import textwrap  # 2 ms that the prompt need not wait for
+
     return textwrap.wrap(text, max(width, 8), break_on_hyphens=False) or [""]
 
 

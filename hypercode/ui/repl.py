@@ -20,11 +20,11 @@ from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.events import Bus
 from hypercode.logfile import log_events, open_log
-from hypercode.parts import secrets_of
+from hypercode.parts import lacks_key, secrets_of
 from hypercode.safety.approval import Answer, Mode, Question
 from hypercode.safety.own_process import take_environment
 from hypercode.safety.redact import Redactor
-from hypercode.ui import commands, first_start, model_commands, render, session_commands, warm_up
+from hypercode.ui import commands, model_commands, render, session_commands, warm_up
 from hypercode.ui.clean import clean
 from hypercode.ui.hooks import Hooks
 from hypercode.ui.plain import PlainScreen, needs_plain
@@ -49,8 +49,11 @@ def run(
     `resume` goes on with the session of that id or name, an empty one with this folder's last; `pick` lets the person choose.
     """
     environ = take_environment()
-    if first_start.needed(config, environ) and not first_start.settle(config, environ):
-        return 0
+    if not config.local and lacks_key(config, environ):
+        from hypercode.ui.first_start import settle  # only then: the prompt need not wait for it
+
+        if not settle(config, environ):
+            return 0
     redact = Redactor(secrets_of(config, environ)).text
     with open_log(environ, debug=debug, redact=redact) as path:
         return asyncio.run(_chat(config, message, cwd, environ, path if debug else None, resume, pick))
@@ -213,7 +216,7 @@ class Chat:
             self.transcript.say([self.transcript.style.yellow("! Something is running; wait, or stop it with Ctrl-C.")])
             self.screen.draft = self.screen.draft or text
         elif text.startswith("!"):
-            self._start(self._shell(text))
+            self.work(run_shell_line(self.agent, text))
         elif self.busy:
             self.agent.post(text)
             self._show_queue()
@@ -338,10 +341,6 @@ class Chat:
             self._hint = ""
             self._status()
         return (await self.agent.run()).outcome
-
-    async def _shell(self, line: str) -> str:
-        await run_shell_line(self.agent, line)
-        return "complete"
 
     def _take_all_back(self) -> None:
         """After an abort or a failure what still waits returns to the input line."""

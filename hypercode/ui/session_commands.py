@@ -13,7 +13,7 @@ from hypercode.memory.shorten import is_note
 from hypercode.messages import is_report, spoken, text_of
 from hypercode.ui import local_pick, render
 from hypercode.ui.clean import clean
-from hypercode.ui.commands import CONTINUE, command
+from hypercode.ui.commands import CONTINUE, command, occupied
 from hypercode.ui.hooks import Choice, matching
 from hypercode.ui.session_line import session_line
 
@@ -139,8 +139,7 @@ async def _pick(chat: Chat, words: str) -> None:
 
 
 async def _resume(chat: Chat, path: Path) -> None:
-    if chat.busy:
-        chat.transcript.say(["! Something is running; stop it with Ctrl-C first."])
+    if occupied(chat):
         return
     try:
         loaded = chat.app.resume_conversation(path)
@@ -166,8 +165,7 @@ async def _choose(chat: Chat, title: str, lines: list[str], words: str) -> int |
 @command
 async def resume(chat: Chat, argument: str) -> None:
     """Go on with a saved conversation: pick it, or /resume WORDS, ID, number; /resume all."""
-    if chat.busy:
-        chat.transcript.say(["! Something is running; stop it with Ctrl-C first."])
+    if occupied(chat):
         return
     if argument and argument != "all":
         try:
@@ -202,8 +200,7 @@ def _back_to(chat: Chat, place: int) -> None:
 @command
 async def rewind(chat: Chat, argument: str) -> None:
     """Go back to before one of your messages; its text returns to the input line."""
-    if chat.busy:
-        chat.transcript.say(["! Something is running; stop it with Ctrl-C first."])
+    if occupied(chat):
         return
     places = _said(chat)[::-1]
     if not places:

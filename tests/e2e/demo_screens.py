@@ -13,12 +13,11 @@ import tempfile
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "ui"), str(Path(__file__).parent)]
+from readme_block import write  # noqa: E402
 from screen_terminal import Terminal  # noqa: E402
 
 HYPERCODE = str(Path(sys.executable).with_name("hypercode"))
 CASES = Path(__file__).parents[1] / "cases/demo"
-README = Path(__file__).parents[2] / "README.md"
-BLOCK = re.compile(r"(<!-- captured by tests/e2e/demo_screens.py -->\n```console\n)(.*?)(```\n)", re.S)
 STEADY = [(r"thought for \d+\.\d s", "thought"), (r"  \d+(\.\d)? s$", ""), (r"in \d+\.\d+s$", "in 0.000s")]
 
 
@@ -78,16 +77,8 @@ def captured():
     return "\n".join(["$ hypercode demo", *question, "", *answer]).rstrip("\n") + "\n"
 
 
-def shown():
-    """What README shows at the moment."""
-    found = BLOCK.search(README.read_text())
-    return found[2] if found else ""
-
-
 if __name__ == "__main__":
-    new = captured()
-    README.write_text(BLOCK.sub(lambda found: found[1] + new + found[3], README.read_text()))
-    print(new, end="")
+    write(__file__, captured())
     CASES.mkdir(exist_ok=True)
     for name, lines in (("terminal.txt", on_terminal()[1]), ("piped.txt", as_pipe())):
         (CASES / name).write_text("\n".join(lines) + "\n")

@@ -3,7 +3,6 @@
 The model is scripted on a socket of this machine; everything else is the installed command, its tools and its files.
 """
 
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -11,10 +10,9 @@ from pathlib import Path
 import pexpect
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tools/streams")]
+from readme_block import write  # noqa: E402
 from stage import HYPERCODE, Stage, answer, call, text  # noqa: E402
 
-README = Path(__file__).parents[2] / "README.md"
-BLOCK = re.compile(r"(<!-- captured by tests/e2e/readme_run.py -->\n```console\n)(.*?)(```\n)", re.S)
 TASK = "greet() crashes without a name; fix it and check"
 SOURCE = 'def greet(name=None):\n    return "Hello, " + name\n'
 FIXED = 'return "Hello, " + (name or "you")'
@@ -53,13 +51,5 @@ def captured():
     return f'$ hypercode run "{TASK}" --mode edits --allow python3\n{printed}$ cat greet.py\n{changed}'
 
 
-def shown():
-    """What README shows at the moment."""
-    found = BLOCK.search(README.read_text())
-    return found[2] if found else ""
-
-
 if __name__ == "__main__":
-    new = captured()
-    README.write_text(BLOCK.sub(lambda found: found[1] + new + found[3], README.read_text()))
-    print(new, end="")
+    write(__file__, captured())

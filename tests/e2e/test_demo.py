@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 
 from chat_terminal import FORBIDDEN, Chat
-from demo_screens import CASES, captured, shown, told
+from demo_screens import CASES, captured, told
+from readme_block import shown
 from stage import HYPERCODE
 
 from hypercode.demo_script import HIDDEN, SHOWN
@@ -339,4 +340,4 @@ def test_ctrl_c_ends_it_where_nobody_can_answer(stage, tmp_path):
 
 
 def test_the_tour_in_readme_is_a_real_one():
-    assert shown() == captured(), "python tests/e2e/demo_screens.py writes it anew"
+    assert shown("demo_screens.py") == captured(), "python tests/e2e/demo_screens.py writes it anew"

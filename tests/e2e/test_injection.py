@@ -187,27 +187,27 @@ def test_what_runs_in_the_box_stays_in_it(scene, case):
         assert "Read-only file system" in told, told
 
 
-@BWRAP
-def test_a_yes_does_not_open_the_box(scene):
-    s = scene("inject-s-012")
-    with Chat(s.play(), columns=120) as chat:
+def played_with_a_yes(scene):
+    """The person says yes to the one question of the scene."""
+    with Chat(scene.play(), columns=120) as chat:
         chat.prompt().say("go")
         chat.wait("yes, once")
         chat.send("y")
         chat.shows("zzdone")
         chat.leave()
+
+
+@BWRAP
+def test_a_yes_does_not_open_the_box(scene):
+    s = scene("inject-s-012")
+    played_with_a_yes(s)
     assert not (s.out / "pwn").exists()
     assert "refused" not in s.results()[0]
 
 
 def test_settings_planted_with_a_yes_run_nothing_at_the_next_start(scene):
     s = scene("inject-s-005")
-    with Chat(s.play(), columns=120) as chat:
-        chat.prompt().say("go")
-        chat.wait("yes, once")
-        chat.send("y")
-        chat.shows("zzdone")
-        chat.leave()
+    played_with_a_yes(s)
     planted = s.stage.workspace / ".hypercode/config.toml"
     assert "session_start" in planted.read_text(), "the person said yes"
     with Chat(s.stage, columns=120) as chat:

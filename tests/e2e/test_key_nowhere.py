@@ -1,6 +1,5 @@
 """The key that the program was given is nowhere but in its requests: not on the screen, in no output, file or process."""
 
-import base64
 import json
 import os
 import random
@@ -9,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 
@@ -17,18 +15,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 
 from chat_terminal import Chat
+from key_forms import FORMS, KEY
 from stage import answer, call, text
 
 from hypercode.safety import own_process
 
-KEY = "sk-or-v1-4f0c/b2+d9e17a65c3840fb21d7e9a06c58f13b7"
-FORMS = {
-    "raw": KEY,
-    "url": quote(KEY, safe=""),
-    "json": json.dumps(KEY).replace("/", "\\/")[1:-1],
-    "base64": base64.b64encode(KEY.encode()).decode().rstrip("="),
-    "hex": KEY.encode().hex(),
-}
 GONE = "[redacted: key]"
 
 

@@ -11,13 +11,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 
 from clean_place import ROOT, copy_of_repository, once
 from documented import PAGES, Place, commands, in_console, way
-from readme_run import captured, shown
+from readme_block import shown
+from readme_run import captured
 
 from hypercode.ui import commands as slash_commands
 
 
 def test_the_run_in_readme_is_a_real_one():
-    assert shown() == captured(), "python tests/e2e/readme_run.py writes it anew"
+    assert shown("readme_run.py") == captured(), "python tests/e2e/readme_run.py writes it anew"
 
 
 @pytest.fixture

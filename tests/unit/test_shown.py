@@ -1,12 +1,10 @@
 """What is shown has no known key in it, however it is written and wherever it is cut; everything else is as it was."""
 
-import base64
-import json
 import random
 import timeit
-from urllib.parse import quote
 
 import pytest
+from key_forms import FORMS, KEY
 
 from hypercode import events
 from hypercode.config import Config
@@ -16,14 +14,6 @@ from hypercode.safety.approval import Answer, Question
 from hypercode.safety.decision import Decision
 from hypercode.safety.shown import Shown
 
-KEY = "sk-or-v1-4f0c/b2+d9e17a65c3840fb21d7e9a06c58f13b7"
-ENCODINGS = {
-    "raw": KEY,
-    "url": quote(KEY, safe=""),
-    "json": json.dumps(KEY).replace("/", "\\/")[1:-1],
-    "base64": base64.b64encode(KEY.encode()).decode().rstrip("="),
-    "hex": KEY.encode().hex(),
-}
 STREAMS = {
     "text": (events.TextDelta, events.TurnEnd),
     "reasoning": (events.ReasoningDelta, events.AssistantMessage),
@@ -55,11 +45,11 @@ def streamed(got):
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", FORMS)
 def test_a_key_that_streams_in_random_pieces(stream, encoding):
     make, end = STREAMS[stream]
     rng = random.Random(f"{stream} {encoding}")
-    secret = ENCODINGS[encoding]
+    secret = FORMS[encoding]
     shown = Shown([KEY])
     for _ in range(1000):
         text = f"the key is {secret}, and so on. {secret}"
