@@ -1,7 +1,7 @@
-"""Repositories below the folders that a boxed command can write to: which there are, and which of them run something.
+"""What lies below the folders that a boxed command can write to and makes programs do something: repositories, settings.
 
 A repository that a command makes somewhere below is harmless until somebody calls git in it; what its settings name, or its
-hooks, is run then, outside the box.  The walk keeps what it saw of each folder: one whose times are as they were is not
+hooks, is run then, outside the box.  So it is with the settings that editors, shells and assistants obey.  The walk keeps what it saw of each folder: one whose times are as they were is not
 listed again, so that looking once more costs a few microseconds a folder.
 """
 
@@ -9,36 +9,53 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from hypercode.safety.git_config import looks_bare, runs
+from hypercode.safety.obeyed import States, obeyed_names
 from hypercode.safety.sandbox_policy import git_folders
 
-__all__ = ["Repositories", "looking_runs"]
+__all__ = ["Folder", "Repositories", "looking_runs"]
 
 _MOST_FOLDERS, _MOST_TOOL_FOLDERS = 10_000, 1_000
 _MOST_PLACES = 500
 _SLACK = 100_000_000  # ns in which a folder may change twice without its times telling
-_LAST = frozenset(("node_modules", ".venv", "venv", "target", "dist", "build", "__pycache__", ".tox", ".cache"))
+_ENVIRONMENTS = frozenset((".venv", "venv"))
+_LAST = _ENVIRONMENTS | {"node_modules", "target", "dist", "build", "__pycache__", ".tox", ".cache"}
 """Large folders that tools fill: of what is below them a little is looked at."""
 
-_Folder = tuple[
-    int, int, tuple[str, ...], bool, bool
-]  # ctime, inode, folders in it, whether it has .git, whether it is bare
+
+class Folder(NamedTuple):
+    """What was seen of a folder: its times and number, the folders in it, git folders, and what programs obey."""
+
+    changed: int
+    inode: int
+    below: tuple[str, ...]
+    has_git: bool
+    is_bare: bool
+    obeyed: tuple[str, ...]
 
 
 class Repositories:
-    """The git folders below some roots.  Bounded: what lies beyond 10 000 folders or 500 repositories is not looked at."""
+    """The git folders below some roots, and the settings there that programs obey.
+
+    Bounded: what lies beyond 10 000 folders, 500 repositories or 500 settings is not looked at.
+    """
 
     def __init__(self, roots: Iterable[Path]) -> None:
         self._roots = [str(root) for root in roots]
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, Folder] = {}
+        self._found: list[str] = []
+        self._states = States()
         self._said: dict[str, tuple[tuple[int, ...], str]] = {}
         self.beyond = False
         """Whether there was more than is looked at."""
+        self.own_beyond = False
+        """Whether there was more even without the folders that tools fill."""
 
     def look(self) -> dict[str, str]:
         """Each git folder (or `.git` file, or folder laid out like one) with what it runs, empty for a harmless one.
@@ -51,25 +68,51 @@ class Repositories:
         self._said = {place: self._judged(place) for place in places}
         return {place: said for place, (_, said) in self._said.items()}
 
+    @property
+    def folders(self) -> Mapping[str, Folder]:
+        """The folders of the last walk, by path; the next one makes a new mapping."""
+        return self._folders
+
+    def obeyed(self, skip: Collection[str] = ()) -> dict[str, str]:
+        """The settings that the last walk found, with the state of each; `skip` and what is in it is left out."""
+        names = [f"{path}/{name}" for path, folder in self._folders.items() for name in folder.obeyed]
+        states = self._states.look(names, skip)
+        self.beyond |= self._states.beyond
+        self.own_beyond |= self._states.beyond
+        return states
+
+    def root_of(self, place: str) -> str:
+        """The root in which a path lies; empty if in none."""
+        return max((root for root in self._roots if place.startswith(f"{root}/")), key=len, default="")
+
+    def filled_by_tools(self, place: str) -> bool:
+        """Whether a path lies in a folder that tools fill."""
+        return not _LAST.isdisjoint(place[len(self.root_of(place)) :].split("/"))
+
     def git_folders(self) -> Iterator[Path]:
         """The folders named `.git` below the roots, the nearest first, but for those in folders that tools fill."""
-        for place in self.places():
-            root = next((root for root in self._roots if place.startswith(f"{root}/")), "")
-            if place.endswith("/.git") and _LAST.isdisjoint(place[len(root) :].split("/")):
-                yield Path(place)
+        self.places()
+        return self.seen_git_folders()
+
+    def seen_git_folders(self) -> Iterator[Path]:
+        """The same, as the last walk found them."""
+        return (Path(p) for p in self._found if p.endswith("/.git") and not self.filled_by_tools(p))
 
     def places(self) -> list[str]:
         """The git folders, and what is laid out like one."""
         found: list[str] = []
-        seen: dict[str, _Folder] = {}
+        seen: dict[str, Folder] = {}
         self.beyond = False
         self._walk(self._roots, found, seen, _MOST_FOLDERS)
-        tools = [f"{path}/{name}" for path, folder in seen.items() for name in folder[2] if name in _LAST]
-        self._walk(tools, found, seen, _MOST_TOOL_FOLDERS)
-        self._folders = seen
+        self.own_beyond = self.beyond
+        tools = [f"{path}/{name}" for path, folder in seen.items() for name in folder.below if name in _LAST]
+        for environment in (True, False):  # each kind by itself: thousands of packages must not hide the few others
+            some = [path for path in tools if (path.rpartition("/")[2] in _ENVIRONMENTS) == environment]
+            self._walk(some, found, seen, _MOST_TOOL_FOLDERS)
+        self._folders, self._found = seen, found
         return found
 
-    def _walk(self, waiting: list[str], found: list[str], seen: dict[str, _Folder], most: int) -> None:
+    def _walk(self, waiting: list[str], found: list[str], seen: dict[str, Folder], most: int) -> None:
         """Look at folders and those below, the highest first, but not into those that tools fill."""
         known, lstat = self._folders, os.lstat
         while waiting and most > 0:
@@ -80,15 +123,15 @@ class Repositories:
                 except OSError:
                     continue
                 folder = known.get(path)
-                if folder is None or folder[0] != status.st_ctime_ns or folder[1] != status.st_ino:
+                if folder is None or folder.changed != status.st_ctime_ns or folder.inode != status.st_ino:
                     folder = _listed(path, status)
                 seen[path] = folder
-                if folder[3]:
+                if folder.has_git:
                     found.append(f"{path}/.git")
-                if folder[4]:
+                if folder.is_bare:
                     found.append(path)
-                if folder[2]:
-                    below += [f"{path}/{name}" for name in folder[2] if name not in _LAST]
+                if folder.below:
+                    below += [f"{path}/{name}" for name in folder.below if name not in _LAST]
             self.beyond |= len(waiting) > most
             most -= len(waiting)
             waiting = below
@@ -135,17 +178,18 @@ def _is_plain(folder: Path, settings: Iterable[Path]) -> bool:
         return True
 
 
-def _listed(path: str, status: os.stat_result) -> _Folder:
+def _listed(path: str, status: os.stat_result) -> Folder:
     """What is in a folder; one that has just been changed is to be listed again the next time."""
     try:
         with os.scandir(path) as entries:
             listed = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
     except OSError:
-        return 0, 0, (), False, False
+        return Folder(0, 0, (), False, False, ())
     settled = time.time_ns() - status.st_ctime_ns > _SLACK
     names = {name for name, _ in listed}
-    below = tuple(name for name, folder in listed if folder and name != ".git")
-    return (status.st_ctime_ns if settled else 0), status.st_ino, below, ".git" in names, looks_bare(names)
+    below = tuple(sorted(name for name, folder in listed if folder and name != ".git"))
+    changed = status.st_ctime_ns if settled else 0
+    return Folder(changed, status.st_ino, below, ".git" in names, looks_bare(names), obeyed_names(path, names))
 
 
 def _times(path: Path) -> tuple[int, ...]:

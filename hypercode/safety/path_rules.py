@@ -19,7 +19,10 @@ from hypercode.safety.decision import Decision
 __all__ = [
     "HIDDEN_GLOBS",
     "HOME_SECRETS",
+    "INSTRUCTS",
     "KEY_FILES",
+    "RUNS_ALONE",
+    "STEERS",
     "SYSTEM_SECRETS",
     "TEMPORARY",
     "Op",
@@ -90,15 +93,20 @@ _HOME_PROTECTED = _rows("""
     library/launchagents library/launchdaemons library/application@support/com.apple.backgroundtaskmanagementagent
 """)
 # What an editor, shell or hook runs by itself, in any folder.
-_RUNS_ALONE = _rows("""
+RUNS_ALONE = _rows("""
     .hypercode .vscode .idea .fleet .zed .cursor .windsurf .claude .codex .gemini .kiro .roo .continue .devcontainer
     .devcontainer.json .husky .githooks .direnv .envrc .mcp.json *.code-workspace *.sublime-project .exrc .vimrc .nvimrc
     .nvim.lua .lvimrc .dir-locals.el .gdbinit .lldbinit .cargo/config .cargo/config.toml sitecustomize.py
     usercustomize.py *.pth .mise.toml mise.toml .aider.conf.yml .pdbrc .bazelrc pyvenv.cfg .venv/bin venv/bin
 """)
-_STEERS = _rows("""
-    .gitmodules .gitattributes .pre-commit-config.y*ml lefthook.y*ml .npmrc .yarnrc* .pnpmfile.cjs .pnp.cjs agents.md
-    agents.override.md claude.md claude.local.md gemini.md .cursorrules .windsurfrules .clinerules copilot-instructions.md
+# What assistants take for their person's words, in any folder.
+INSTRUCTS = _rows("""
+    agents.md agents.override.md claude.md claude.local.md gemini.md .cursorrules .windsurfrules .clinerules
+    copilot-instructions.md
+""")
+# What git and package managers go by, in any folder.
+STEERS = _rows("""
+    .gitmodules .gitattributes .pre-commit-config.y*ml lefthook.y*ml .npmrc .yarnrc* .pnpmfile.cjs .pnp.cjs
 """)
 
 HIDDEN_GLOBS: tuple[str, ...] = (
@@ -163,11 +171,11 @@ def _judge_change(words: Words, root: Path | None, places: Places) -> tuple[Deci
     if root is None:
         return Decision.DENY, "outside the workspace; files are only changed inside"
     below = words[len(root.parts) - 1 :]
-    if _holds(below, _RUNS_ALONE):
+    if _holds(below, RUNS_ALONE):
         return Decision.ALWAYS_ASK, "settings that can run code by themselves"
     if _key_file(words[-1]) or _holds(below, HOME_SECRETS):
         return Decision.ASK, "a file that usually holds secrets"
-    if _holds(below, _STEERS):
+    if _holds(below, (*INSTRUCTS, *STEERS)):
         return Decision.ASK, "steers tools or instructs the assistant"
     return Decision.AUTO, "in the workspace"
 

@@ -12,7 +12,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,8 +134,7 @@ class Box:
         if not self.full:
             yield self.wrap(argv, profile, network=network)
             return
-        guarded = protected(self.policy, self._repositories().git_folders())
-        watch = self._watch(profile, guarded)
+        watch, guarded = self._watch(profile)
         watch.start()
         entered = Entered([])
         try:
@@ -150,25 +149,30 @@ class Box:
         """Look at the folders for the first time, which takes longest, before a command waits for it."""
         if self.full:
             self._repositories().look()
+            self._repositories().obeyed()
 
     def _repositories(self) -> Repositories:
         if not self._walk:
             self._walk.append(Repositories(self.policy.roots))
         return self._walk[0]
 
-    def _watch(self, profile: Profile, guarded: Iterable[Path]) -> Watch:
+    def _watch(self, profile: Profile) -> tuple[Watch, list[Path]]:
+        """What is watched during a command, and the places that stay as they are; looks at the folders once."""
+        walk = self._repositories()
         watch = Watch(self.policy.quarantine)
-        watch.below(self.policy.roots, self._repositories())
-        gits = git_folders(self.policy.workspace) if profile == "git" else []
+        watch.below(self.policy.roots, walk)
+        guarded = protected(self.policy, walk.seen_git_folders())
         for path in guarded:
             is_git = path.name == ".git"
-            watch.add(path, text=is_git and path.is_file(), repository=is_git and profile == "git")
+            watch.add(path, text=is_git and path.is_file(), repository=is_git)
+        watch.obeyed()
+        gits = git_folders(self.policy.workspace) if profile == "git" else []
         for git in gits:
             for place in (git / name for name in HOOK_PLACES):
                 watch.add(place)
             for place in redirects(git):
                 watch.add(place, text=True)
-        return watch
+        return watch, guarded
 
     def _failure(self, environment: Mapping[str, str]) -> str | None:
         """Why the box does not work; None if it does."""

@@ -6,7 +6,6 @@ Nothing here depends on the kind of box.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from hypercode.safety.path_rules import HOME_SECRETS
 
-__all__ = ["HOOK_PLACES", "Policy", "git_folders", "harmless_git", "protected", "redirects", "secret_places"]
+__all__ = ["HOOK_PLACES", "Policy", "git_folders", "protected", "redirects", "secret_places"]
 
 _PROTECTED = (
     *(
@@ -183,32 +182,6 @@ def _with_common(git: Path) -> list[Path]:
     except OSError:
         return folders
     return [*folders, _real(common)] if common.is_dir() else folders
-
-
-def harmless_git(git: Path) -> bool:
-    """Whether a repository that a command has just made runs nothing: no hooks, and only plain settings."""
-    try:
-        hooks = (
-            [name for name in os.listdir(git / "hooks") if not name.endswith(".sample")]
-            if (git / "hooks").is_dir()
-            else []
-        )
-        text = (git / "config").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return False
-    lines = [line.strip() for line in text.splitlines()]
-    plain = all(_PLAIN_SETTING.fullmatch(line) for line in lines)
-    return plain and not hooks and not git.is_symlink() and not any(os.path.lexists(path) for path in redirects(git))
-
-
-_PLAIN_SETTING = re.compile(
-    r"""|[#;].*|\[(core|init|extensions|user|(remote|branch)\ "[^"\\]*")\]
-    |(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks)\ =\ \w+
-    |(defaultbranch|objectformat|refstorage|fetch|merge|remote|rebase)\ =\ [\w./:*+-]+
-    |(name|email)\ =\ [^\\"]*
-    |url\ =\ (?!ext::)[^\\"'`$;|&<>]+""",
-    re.VERBOSE | re.IGNORECASE,
-)
 
 
 def redirects(git: Path) -> list[Path]:

@@ -2,6 +2,10 @@
 
 A box cannot protect a name that does not exist without leaving a placeholder behind, so such names are noted before a
 command and looked for after it.  The note is a file until then: a crash in between is found at the next start.
+
+The same names below the roots are put away where they appear, but for what comes from elsewhere as a whole: what git tracks
+there, what has the content of such a file that was there before, what a package or a virtual environment brought.  Of the
+first the person is told; so it is with what was there and changed, and with what only steers tools.
 """
 
 from __future__ import annotations
@@ -11,17 +15,21 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypercode.safety.git_watch import Repositories
+from hypercode.safety.git_index import Tracked
+from hypercode.safety.git_watch import Folder, Repositories
+from hypercode.safety.obeyed import comes_with_packages, last_change, must_not_appear, recorded, state_of
 from hypercode.safety.private_file import private_folder
-from hypercode.safety.sandbox_policy import harmless_git
 
 __all__ = ["Watch", "recover"]
 
 _NOTE = "watching-*.json"
+_MOST_TOLD = 10
+_SLACK = 20_000_000  # ns by which the clock of a file system may lag behind
 
 
 @dataclass(slots=True)
@@ -30,7 +38,9 @@ class Watch:
 
     `missing` must not appear (`repositories` may, as long as they run nothing), `links` must stay the links they were,
     `nodes` the same file or folder (by inode), `texts` keep their content.  Below the `roots` git folders may appear and
-    change as long as they run nothing that they did not run before (`places`); `walk` finds them.
+    change as long as they run nothing that they did not run before (`places`); `walk` finds them.  So it finds what
+    programs obey (`names`, with the state of each; None: not looked at); `folders` is where it had been.  `unsure`: there
+    was more than was looked at, so only what was changed after `started` (ns) counts as new.
     """
 
     quarantine: Path
@@ -41,12 +51,16 @@ class Watch:
     texts: dict[str, str] = field(default_factory=dict)
     roots: list[str] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] | None = None
+    unsure: bool = False
+    started: int = 0
+    folders: Mapping[str, Folder] | None = None
     beyond: bool = False
     walk: Repositories | None = None
     note: Path | None = None
 
     def add(self, path: Path, *, text: bool = False, repository: bool = False) -> None:
-        """Note how a path is now; `text`: its content counts; `repository`: a git folder may be made there."""
+        """Note how a path is now; `text`: its content counts; `repository`: a harmless git folder may be made there."""
         try:
             status = path.lstat()
         except OSError:
@@ -64,6 +78,12 @@ class Watch:
         self.roots, self.walk, self.places = [str(root) for root in roots], walk, walk.look()
         self.beyond = walk.beyond
 
+    def obeyed(self) -> None:
+        """Note what programs obey there, as the same walk found it, but for what has been added by itself."""
+        if self.walk is not None:
+            self.names, self.folders = self.walk.obeyed(self._added()), self.walk.folders
+            self.beyond, self.unsure, self.started = self.walk.beyond, self.walk.own_beyond, time.time_ns() - _SLACK
+
     def start(self) -> None:
         """Write the note.  Raises OSError."""
         private_folder(self.quarantine)
@@ -77,6 +97,9 @@ class Watch:
             "texts": self.texts,
             "roots": self.roots,
             "places": self.places,
+            "names": self.names,
+            "unsure": self.unsure,
+            "started": self.started,
         }
         descriptor = os.open(self.note, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -84,14 +107,23 @@ class Watch:
 
     def finish(self) -> list[str]:
         """Put away what appeared, bring back what was changed; one sentence for each."""
-        reports = [*self._appeared(), *self._changed(), *self._planted()]
+        walk = self.walk or Repositories(map(Path, self.roots))
+        reports = [*self._appeared(), *self._changed(), *self._planted(walk), *self._obeyed(walk)]
+        if walk.beyond and not self.beyond:
+            reports.append(
+                "There are more folders or repositories here now than are looked at after a command: look for a git repository "
+                "or settings that you did not make before you call git or open an editor in one."
+            )
         if self.note:
             self.note.unlink(missing_ok=True)
             self.note = None
         return reports
 
+    def _added(self) -> set[str]:
+        return {*self.missing, *self.repositories, *self.links, *self.nodes, *self.texts}
+
     def _appeared(self) -> Iterable[str]:
-        planted = [name for name in self.repositories if not harmless_git(Path(name))]
+        planted = [name for name in self.repositories if os.path.islink(name) or not os.path.isdir(name)]
         for name in [*self.missing, *planted]:
             if os.path.lexists(name):
                 yield f"{name} appeared; tools would obey it without asking. {self._put_away(name)}"
@@ -114,20 +146,56 @@ class Watch:
                     Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
                 yield f"{name} was changed. {away} The old content was brought back."
 
-    def _planted(self) -> Iterable[str]:
-        walk = self.walk or Repositories(map(Path, self.roots))
-        found, beyond = walk.look(), self.beyond
-        if walk.beyond and not beyond:
-            yield (
-                "There are more folders or repositories here now than are looked at after a command: look for a git repository "
-                "that you did not make before you call git in one."
-            )
-        for name, said in found.items():
+    def _planted(self, walk: Repositories) -> Iterable[str]:
+        for name, said in walk.look().items():
             if said and said != self.places.get(name):
                 what = said.partition("\n")[0]
                 bare = not name.endswith("/.git")  # without HEAD such a folder is just a folder
                 away = f"HEAD: {self._put_away(f'{name}/HEAD')}" if bare else self._put_away(name)
                 yield f"{name} is a git repository that would run a program ({what}) when git is called there. {away}"
+
+    def _obeyed(self, walk: Repositories) -> Iterable[str]:
+        if self.names is None:
+            return
+        found = walk.obeyed(self._added())
+        own = (name for name in self.names if not walk.filled_by_tools(name) and not _packed(name, walk))
+        before = {(os.path.basename(name), self.names[name]) for name in own}
+        tracked, left, away = Tracked(), list[str](), list[str]()
+        for name, state in found.items():
+            appeared = name not in self.names
+            if state == self.names.get(name) or (appeared and self.unsure and last_change(name) < self.started):
+                continue
+            packed = _packed(name, walk)
+            if self._was_known(name, state, before) or (packed and self._came_whole(name)):
+                continue
+            kept = packed or walk.filled_by_tools(name) or tracked.holds(Path(name))
+            if appeared and must_not_appear(name) and not kept:
+                away.append(f"{name} appeared; tools would obey it without asking. {self._put_away(name)}")
+            else:
+                left.append(f"{name} ({'new' if appeared else 'changed'})")
+        yield from away[:_MOST_TOLD]
+        if len(away) > _MOST_TOLD:
+            yield f"{len(away) - _MOST_TOLD} more such files or folders appeared and were moved to {self.quarantine}."
+        if left:
+            rest = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
+            yield (
+                "Tools obey without asking what was made or changed while the command ran: "
+                f"{', '.join(left[:_MOST_TOLD])}{rest}. It was left in place; look at it before you go on."
+            )
+
+    def _was_known(self, name: str, state: str, before: set[tuple[str, str]]) -> bool:
+        """Whether a thing of that name and content was there before, so that it was only copied or moved."""
+        base = os.path.basename(name)
+        fixed = (place for place in (*self.nodes, *self.links) if os.path.basename(place) == base)
+        return (base, state) in before or any(state_of(place) == state for place in fixed)
+
+    def _came_whole(self, name: str) -> bool:
+        """Whether a package brought it: its folder is new as well, or the package's own list has it as it is."""
+        if self.folders is None:
+            return False
+        folder = os.path.dirname(name)
+        known, node = self.folders.get(folder), _node(folder)
+        return known is None or node is None or known.inode != node[1] or recorded(name)
 
     def _put_away(self, name: str) -> str:
         place = self.quarantine / secrets.token_hex(8)
@@ -153,6 +221,10 @@ def recover(quarantine: Path) -> list[str]:
         if process == os.getpid() or not _alive(process):
             reports += watch.finish()
     return reports
+
+
+def _packed(name: str, walk: Repositories) -> bool:
+    return comes_with_packages(name, walk.root_of(name))
 
 
 def _alive(process: int) -> bool:

@@ -117,3 +117,22 @@ def test_an_ordinary_repository_is_read_unasked(stage, box):
     done = s.run("run", "go", *box)
     assert done.returncode == 0, done.stderr
     assert s.requests()[1]["messages"][-1]["content"].startswith("?? a.txt\n")
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+def test_a_new_repository_stays_and_what_programs_obey_does_not(stage, tmp_path):
+    calls = [call("bash", {"command": "git init -q"}, "c"), call("bash", {"command": "sh setup.sh"}, "d")]
+    s = stage(*map(answer, calls), answer(text("done")))
+    (s.workspace / "setup.sh").write_text(
+        "mkdir sub\necho 'touch x' > sub/.envrc\n"
+        "git init -q one\ngit init -q two\necho : > two/.git/hooks/post-checkout\nchmod +x two/.git/hooks/*\n"
+    )
+    done = s.run("run", "go", "--mode", "auto")
+    assert done.returncode == 0, done.stderr
+    first, second = [request["messages"][-1]["content"] for request in s.requests()[1:]]
+    assert first == "[no output]"
+    assert f"[sandbox: {s.workspace}/sub/.envrc appeared; tools would obey it" in second
+    assert f"[sandbox: {s.workspace}/two/.git is a git repository that would run a program (the hook post-" in second
+    assert second.count("[sandbox: ") == 2
+    there = [(s.workspace / name).exists() for name in (".git/HEAD", "one/.git/HEAD", "sub/.envrc", "two/.git")]
+    assert there == [True, True, False, False]

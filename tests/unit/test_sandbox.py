@@ -20,7 +20,7 @@ from hypercode.safety import sandbox, sandbox_bwrap, sandbox_macos, seccomp
 from hypercode.safety.git_watch import Repositories
 from hypercode.safety.paths import FileGuard
 from hypercode.safety.sandbox import Box, Policy
-from hypercode.safety.sandbox_policy import git_folders, harmless_git, protected, secret_places
+from hypercode.safety.sandbox_policy import git_folders, protected, secret_places
 from hypercode.safety.sandbox_watch import Watch, recover
 from hypercode.tools.base import ToolContext
 from hypercode.tools.bash import bash
@@ -386,28 +386,57 @@ async def test_what_appears_is_put_away_and_reported(policy, run, command):
 
 
 @BWRAP
-async def test_a_repository_that_appears_is_put_away_unless_git_was_allowed(policy, run):
-    _, _, reports = await run("git init -q")
-    assert (len(reports), (policy.workspace / ".git").exists()) == (1, False)
-    _, _, reports = await run("git init -q && git config user.name n", "git")
-    assert (reports, (policy.workspace / ".git").exists()) == ([], True)
+@pytest.mark.parametrize("profile", ["workspace", "git"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        "git init -q",
+        "git init -q -b trunk && git config user.name n && git config core.autocrlf input",
+        "printf 'git init -q\\ngit add -A\\n' > setup.sh && sh setup.sh",
+        "git init -q other && mv other/.git . && git -c user.name=n -c user.email=e commit -q --allow-empty -m x",
+        "git init -q --bare store && git clone -q store new 2>/dev/null && mv new/.git .",
+    ],
+    ids=["init", "settings", "script", "moved", "clone"],
+)
+async def test_a_repository_that_runs_nothing_may_appear(policy, run, make, profile):
+    assert await run(make, profile) == (0, "", [])
+    assert git_folders(policy.workspace) == [policy.workspace / ".git"]
+    assert await run("git status --porcelain >/dev/null; echo x 2>/dev/null > .git/config", profile) == (1, "", [])
 
 
 @BWRAP
+@pytest.mark.parametrize("profile", ["workspace", "git"])
 @pytest.mark.parametrize(
     "plant",
     [
         "git config core.fsmonitor 'touch pwn'",
-        "echo x > .git/hooks/pre-commit",
+        "echo x > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
         "git config alias.x '!touch pwn'",
         "git config remote.origin.url 'ext::sh -c x'",
         "git config include.path x",
-        "echo ../e > .git/commondir",
+        "mkdir e; git config -f e/config core.sshCommand x; echo ../e > .git/commondir",
+        "mv .git store; ln -s store .git",
+        "mv .git store; echo 'gitdir: store' > .git",
     ],
 )
-async def test_a_new_repository_that_runs_something_is_put_away(policy, run, plant):
-    _, _, reports = await run(f"git init -q && {plant}", "git")
-    assert (len(reports), (policy.workspace / ".git").exists()) == (1, False)
+async def test_a_new_repository_that_runs_something_or_leads_away_is_put_away(policy, run, plant, profile):
+    _, _, reports = await run(f"git init -q && {plant}", profile)
+    assert (len(reports), lies(policy.workspace / ".git")) == (1, False)
+
+
+@BWRAP
+@pytest.mark.parametrize(
+    ("plant", "arm"),
+    [
+        ("echo ../e > .git/commondir", "mkdir e; git config -f e/config core.fsmonitor x"),
+        ("echo : > h.sh; ln -s ../../h.sh .git/hooks/pre-commit", "chmod +x h.sh"),
+    ],
+)
+async def test_a_new_repository_that_is_armed_later_is_put_away_then(policy, run, plant, arm):
+    assert await run(f"git init -q && {plant}; sleep 0.2") == (0, "", [])
+    _, _, reports = await run(arm)
+    assert [report.partition(" is a git repository that")[0] for report in reports] == [f"{policy.workspace}/.git"]
+    assert not lies(policy.workspace / ".git")
 
 
 @BWRAP
@@ -648,13 +677,6 @@ def test_git_folders_of_no_repository(policy):
     assert git_folders(policy.workspace) == []
     (policy.workspace / ".git").write_text("gitdir: ../nowhere\n")
     assert git_folders(policy.workspace) == []
-
-
-def test_harmless_git(repository):
-    assert harmless_git(repository / ".git") is True
-    git(repository, "config", "filter.x.clean", "touch pwn")
-    assert harmless_git(repository / ".git") is False
-    assert harmless_git(repository / "nothing") is False
 
 
 # lists
