@@ -12,25 +12,30 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; the version is answered before anything heavy is imported."""
+    """Run the command line, and end the process with its exit code."""
     _import_nothing_from_here()
     words = sys.argv[1:]
-    if words in (["--version"], ["-V"]):
-        sys.stdout.write(f"hypercode {__version__}\n")
-        return
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by whoever started this
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
     gc.set_threshold(100_000, 50, 50)  # a tenth of the time of the imports would go into looking for garbage in them
     from hypercode.guard import guarded
 
-    code = guarded(lambda: _chat(words) if _is_chat(words) else _command_line(words))
+    code = guarded(lambda: _work(words))
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
             pass
     os._exit(code)  # everything is closed by now; taking half a thousand modules apart would take another 50 ms
+
+
+def _work(words: list[str]) -> int:
+    """What the command line asks for; the version is answered before anything heavy is imported."""
+    if words in (["--version"], ["-V"]):
+        sys.stdout.write(f"hypercode {__version__}\n")
+        return 0
+    return _chat(words) if _is_chat(words) else _command_line(words)
 
 
 def _import_nothing_from_here() -> None:

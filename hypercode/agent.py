@@ -19,7 +19,8 @@ from hypercode.errors import LimitReached, ModelError, StreamInterrupted
 from hypercode.events import Bus, Event
 from hypercode.execution import Approve, Around, Execution, Nowhere, Recorder, nothing_around
 from hypercode.loop_guard import LoopGuard
-from hypercode.messages import Message, Reply, check, cut_note, is_cut, spoken, system, text_of, unanswered, user
+from hypercode.mentions import attach
+from hypercode.messages import Message, Reply, check, cut_note, is_cut, spoken, system, text_of, typed, unanswered, user
 from hypercode.tools.base import Toolbox, ToolContext
 
 __all__ = ["Agent", "Complete", "Limits", "Result", "exit_code"]
@@ -243,7 +244,7 @@ class Agent:
     async def _turns(self) -> Result:
         for count in range(self.limits.turns + 1):
             self._check_limits(count)
-            self._take_inbox()
+            await self._take_inbox()
             turn = await self._turn()
             if turn.outcome != "complete":
                 return Result(turn.outcome, turn.reply.finish_reason, turn.reply.text, turn.error)
@@ -259,16 +260,24 @@ class Agent:
                 self.journal.append("result", message=message, is_error=True, kind="unknown")
             self._owed.clear()
 
-    def _take_inbox(self) -> None:
+    async def _take_inbox(self) -> None:
         while self.inbox:
-            text = self.inbox.popleft()
-            self.tell(self._cut_note + text)
+            files = await attach(text := self.inbox[0], self.tools, self.context, self.approve)
+            if not self.inbox or self.inbox[0] is not text:  # taken back meanwhile
+                continue
+            shown = {"typed": typed(text)} if typed(text) is not text else {}
+            self.tell(self._cut_note + self.inbox.popleft() + files.text, **shown)
             self._cut_note = ""
+            self.refused += files.refused
             self.bus.emit(events.UserMessage(text))
+            for said in files.said:
+                self.bus.emit(events.Notice("info", said))
 
     def _check_limits(self, turns: int) -> None:
         if turns >= self.limits.turns:
             raise LimitReached("turns", f"The limit of {self.limits.turns} turns was reached before the task was done.")
+        if self._guard.hopeless:
+            raise LimitReached("loop", "The model went in circles: it tried again and again what had been refused.")
         if self.limits.cost is not None and not self._affordable(self.limits.cost):
             raise LimitReached(
                 "cost",

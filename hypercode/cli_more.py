@@ -43,13 +43,14 @@ def models(
     as_json: AsJson = False,
     profile: Profile = None,
     base_url: BaseUrl = None,
+    local: Local = None,
     cwd: Cwd = None,
 ) -> None:
-    """The server's models with context, prices (USD for a million tokens) and abilities."""
+    """The server's models, or with --local those on this machine, with context, prices (USD for a million tokens) and abilities."""
     from hypercode import models_command
     from hypercode.parts import configuration
 
-    config = configuration(os.environ, _folder(cwd), profile, base_url=base_url)
+    config = configuration(os.environ, _folder(cwd), profile, base_url=base_url, local=local)
     text = " ".join(words or [])
     raise typer.Exit(models_command.show(config, text, environ=os.environ, refresh=refresh, as_json=as_json))
 

@@ -173,7 +173,7 @@ def load(
             continue
         if isinstance(value, list):
             value = [*getattr(config, key), *value]
-        _set(config, key, value, f"--{key.replace('_', '-')}")
+        _set(config, key, value, "--add-dir" if key == "add_dirs" else f"--{key.replace('_', '-')}")
     _settle_local(config)
     _check_url(config)
     return config
@@ -376,6 +376,8 @@ def _settle_local(config: Config) -> None:
         raise ConfigError("looks for a server itself; leave out --base-url", key=sources["local"])
     if not flagged and sources["base_url"] in ("--base-url", "HYPERCODE_BASE_URL"):
         config.local = False
+    if config.local and config.local_model and sources["model"] == "--model":
+        raise ConfigError(f"not with {config.local_model} ({sources['local_model']}), itself a model", key="-m")
 
 
 def _check_url(config: Config) -> None:

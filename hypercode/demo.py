@@ -7,6 +7,7 @@ at the end.  No setting and no key is read, no connection opened.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import shlex
@@ -14,8 +15,8 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from hypercode import events
@@ -26,6 +27,7 @@ from hypercode.errors import ConfigError
 from hypercode.llm.fake import ScriptedModel
 from hypercode.logfile import open_log
 from hypercode.safety.approval import Answer, Question
+from hypercode.safety.private_file import lock
 from hypercode.ui import commands, render
 from hypercode.ui.clean import strip_sgr
 from hypercode.ui.hooks import Choice, Hooks
@@ -33,7 +35,7 @@ from hypercode.ui.plain import PlainScreen
 from hypercode.ui.repl import Chat
 from hypercode.ui.style import Style
 
-__all__ = ["Tour", "run"]
+__all__ = ["Tour", "run", "sweep"]
 
 MODEL = "scripted"
 PIECE = 0.03
@@ -44,6 +46,9 @@ PAUSE = 1.0
 """Seconds between two scenes."""
 
 _NEXT, _ALL, _STOP = Choice("n", "next"), Choice("a", "all the rest"), Choice("q", "stop")
+_PREFIX = "hypercode-demo-"
+_NEW = 60.0  # seconds
+_MESSAGES = ("/continue",)  # commands that become a message, which shows them
 _OWN = ("HYPERCODE_", "OPENROUTER_", "OPENAI_")
 
 
@@ -71,10 +76,14 @@ async def _play(environ: Mapping[str, str], *, pace: float, step: bool, plain: b
     """The tour in a folder of its own, which is gone afterwards whatever ended it."""
     ended = _ends_in_order()
     try:
-        base = Path(tempfile.mkdtemp(prefix="hypercode-demo-"))
+        base = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        mine = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        lock(mine)
     except OSError as error:
         raise ConfigError(f"no temporary folder can be made ({error.strerror}); TMPDIR says where") from None
+    sweep(base.parent)
     try:
+        _write_project(base / "tea")
         tour = _tour(base, environ, pace=pace, step=step, plain=plain, watched=watched)
         return await tour.session()
     except asyncio.CancelledError:
@@ -85,6 +94,24 @@ async def _play(environ: Mapping[str, str], *, pace: float, step: bool, plain: b
         # A thread that still looks at files would make a folder anew.
         await asyncio.get_running_loop().shutdown_default_executor()
         shutil.rmtree(base, ignore_errors=True)
+        os.close(mine)
+
+
+def sweep(parent: Path) -> list[Path]:
+    """Remove the folders of tours that were killed: those that no process holds a lock on any more."""
+    removed = []
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                status = os.fstat(held)
+                new = time.time() - status.st_mtime < _NEW  # its tour may not have got to the lock yet
+                if status.st_uid == os.geteuid() and not new and lock(held):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    removed.append(folder)
+            finally:
+                os.close(held)
+    return removed
 
 
 def _ends_in_order() -> list[int]:
@@ -102,11 +129,18 @@ def _ends_in_order() -> list[int]:
     return ended
 
 
+def _write_project(folder: Path) -> None:
+    """The files that the tour is about.  Raises ConfigError where they cannot be written."""
+    try:
+        folder.mkdir()
+        for name, text in FILES.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        why = f"the tour's files cannot be written in {folder.parent.parent} ({error.strerror})"
+        raise ConfigError(f"{why}; TMPDIR names another place") from None
+
+
 def _tour(base: Path, environ: Mapping[str, str], *, pace: float, step: bool, plain: bool, watched: bool) -> Tour:
-    project = base / "tea"
-    project.mkdir()
-    for name, text in FILES.items():
-        (project / name).write_text(text, encoding="utf-8")
     kept = {name: value for name, value in environ.items() if not name.startswith(_OWN)}
     own = kept | {"HYPERCODE_HOME": str(base / "own")}
     config = load(
@@ -114,7 +148,7 @@ def _tour(base: Path, environ: Mapping[str, str], *, pace: float, step: bool, pl
     )
     python = "python3" if shutil.which("python3", path=own.get("PATH", os.defpath)) else shlex.quote(sys.executable)
     model = ScriptedModel(functools.partial(reply, python=python), delay=PIECE * pace, model=MODEL)
-    return Tour(config, cwd=project, environ=own, model=model, pace=pace, step=step, watched=watched)
+    return Tour(config, cwd=base / "tea", environ=own, model=model, pace=pace, step=step, watched=watched)
 
 
 class Tour(Chat):
@@ -215,7 +249,7 @@ class Tour(Chat):
             self.screen.set_tail(["", *_cut(line, self.screen.columns)])
             await self._rest(KEY)
         await self._idle()
-        if self.plain or text.startswith("/"):
+        if self.plain or (text.startswith("/") and text not in _MESSAGES):
             self.transcript.say(render.user_lines(self.transcript.style, text), kind="user")
 
     def _stop_reply(self, event: events.TextDelta) -> None:
@@ -304,7 +338,7 @@ class _Lines(PlainScreen):
         with self._reader():
             super().end_line()
 
-    @contextmanager
+    @contextlib.contextmanager
     def _reader(self) -> Iterator[None]:
         try:
             yield

@@ -11,7 +11,7 @@
     │  ├─ ContextOverflow           the request is longer than the model's window
     │  ├─ ModelUnavailable          a passing failure; retried while nothing was shown
     │  └─ StreamInterrupted         the answer broke off or fell silent before its end
-    ├─ LimitReached                 turns, cost or time
+    ├─ LimitReached                 turns, cost, time, or going in circles
     └─ ToolError(kind)              its text is for the model; never ends a turn
 
 Who must hear of it decides the class: the model (`ToolError`), the person (`ConfigError`, `ModelError`,
@@ -134,7 +134,7 @@ class StreamInterrupted(ModelError):
 
 
 class LimitReached(HypercodeError):
-    """A limit the person set was reached.  `kind` is `turns`, `cost` or `time`."""
+    """A limit was reached.  `kind` is `turns`, `cost` or `time`, or `loop`: the model repeats itself."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

@@ -168,8 +168,10 @@ class Execution:
             if isinstance(self.approve, AsksAgain):
                 refusal = await self.approve.again(call.name, effect or "read", arguments, times)
             if refusal is not None:
-                self.refused += not refusal.by_person
                 why = refusal.text if refusal.by_person else "that needs a person's yes, and there is nobody to ask"
+                if not refusal.by_person:
+                    self.refused += 1
+                    self.guard.refuse()
                 raise ToolError("loop", _ROUND_AND_ROUND.format(times=times, why=why))
             self.guard.let_through(key)
         try:

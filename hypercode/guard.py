@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import os
 import sys
@@ -12,24 +14,56 @@ from hypercode.safety.own_process import KEY_VARIABLES
 
 __all__ = ["guarded"]
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 def guarded(work: Callable[[], int]) -> int:
-    """Do the work and return its exit code; 2 for wrong use or configuration, 1 for a fault, 130 for Ctrl-C, none with a traceback."""
+    """Do the work and return its exit code: 2 for wrong use or configuration, 1 for a fault or where there is no room to write,
+    130 for Ctrl-C; none with a traceback.  What was printed is written by then."""
     keys = [os.environ.get(name, "") for name in KEY_VARIABLES]  # the work takes them out of there
     try:
-        return work()
+        code = work()
+        sys.stdout.flush()
+        return code
     except ConfigError as error:
         sys.stderr.write(f"hypercode: {_without(keys, str(error))}\n")
         return 2
     except KeyboardInterrupt:  # before anything was there that could be stopped in order
         return 130
-    except Exception:
+    except Exception as error:
+        if isinstance(error, BrokenPipeError):  # the reader of the output is gone, and so is nobody's loss
+            _silence()
+            return 0
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            sys.stderr.write(f"hypercode: {_no_room(error)}\n")
+            return 1
         from hypercode.logfile import open_log
 
         with open_log(os.environ, debug=False, redact=lambda text: _without(keys, text)) as path:
             logging.getLogger("hypercode").exception("hypercode failed")
         sys.stderr.write(f"hypercode: a fault of hypercode itself; the details are in {path}\n")
         return 1
+
+
+def _no_room(error: OSError) -> str:
+    """Which write failed for want of room, and what to do."""
+    why = os.strerror(error.errno or errno.ENOSPC)
+    try:
+        if not error.filename:  # Python has dropped what it could not write; a further write tells where that was
+            os.write(sys.stdout.fileno(), b"\n")
+    except (OSError, ValueError):
+        _silence()
+        return f"the output could not be written: {why}"
+    where = f" ({error.filename})" if error.filename else ""
+    return f"{why}{where}. Make room, or name another place: TMPDIR for temporary files, HYPERCODE_HOME for hypercode's own"
+
+
+def _silence() -> None:
+    """Let what is still to be written to stdout go nowhere instead of failing once more."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def _without(keys: Iterable[str], text: str) -> str:

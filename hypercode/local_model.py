@@ -42,6 +42,9 @@ ENGINE = "xllamacpp>=2026.10,<2027"
 _PATIENCE = 600.0  # seconds that reading a prompt may take without a graphics card
 _DEMO_RESULT = 2_000  # characters; some five seconds of reading
 _DEMO_ANSWER = 256  # tokens; a model this small often does not find an end
+_DEMO_TURNS = 8  # model calls for one task; nor an end of reading files that are not there
+_DEMO_PENALTY = 1.15  # without it a third of simple requests end in the same sentence again and again
+_NAMED = 10  # models in one sentence
 _EMBEDDED_URL = "http://127.0.0.1/v1"  # stands for the embedded server, whose port is another one each time
 
 
@@ -127,7 +130,7 @@ class LocalModel:
     def _remarks(self) -> str:
         said, window = "", self.chosen.context or 0
         if len(self.offers) > 1 and not self.named:
-            others = ", ".join(offer.model for offer in self.offers if offer is not self.chosen)
+            others = _listed([offer.model for offer in self.offers if offer is not self.chosen])
             said = f" There are {len(self.offers)} models; -m chooses another one: {others}."
         if self.chosen.where.startswith("Ollama") and window <= SMALL_WINDOW:
             said += " Ollama's window may be too small for work with tools: OLLAMA_CONTEXT_LENGTH=32768 ollama serve."
@@ -152,7 +155,7 @@ def connect(config: Config, environ: Mapping[str, str], *, seconds: float | None
     strict = config.sources["model"] == "--model"
     chosen = _named(offers, wanted, strict=strict) if wanted else None
     if chosen is None and wanted and strict and offers:
-        listed = ", ".join(offer.model for offer in offers[:20])
+        listed = _listed([offer.model for offer in offers], wanted)
         raise ConfigError(f"no server on this machine has {wanted!r}; there are: {listed}", key="--model")
     empty = [f"{server.name} has no model to talk to" for server in servers if not server.models]
     if not offers:
@@ -162,6 +165,16 @@ def connect(config: Config, environ: Mapping[str, str], *, seconds: float | None
     local.use(chosen or offers[0])
     local.undecided = undecided
     return local
+
+
+def _listed(names: list[str], wanted: str = "") -> str:
+    """The names, of very many those that come nearest to the one that is wanted."""
+    if len(names) <= _NAMED:
+        return ", ".join(names)
+    import difflib
+
+    near = difflib.get_close_matches(wanted, names, _NAMED, 0.3) if wanted else []
+    return f"{', '.join(near or names[:_NAMED])}, … (all of them: hypercode models --local)"
 
 
 def _named(offers: list[Offer], name: str, *, strict: bool) -> Offer | None:
@@ -196,6 +209,7 @@ def _embedded(config: Config, environ: Mapping[str, str], weights: Path, *, demo
         template=demo_template() if demo else None,
         environment=child_environment(environ, temp=folders.cache),
         log=folders.state / "logs" / "local-server.log",
+        repeat_penalty=_DEMO_PENALTY if demo else 1.0,
     )
     settings = _settings(config)
     if demo:
@@ -205,6 +219,8 @@ def _embedded(config: Config, environ: Mapping[str, str], weights: Path, *, demo
             temperature=0.0 if settings.temperature is None else settings.temperature,
         )
         config.max_tokens = settings.max_tokens
+        if config.sources["max_turns"] == "default":
+            config.max_turns = _DEMO_TURNS
     offer = Offer(name, f"embedded, from {weights.name}", _EMBEDDED_URL, CONTEXT)
     local = LocalModel(config, LocalClient(settings, engine), offer, [offer], demo=demo)
     local.use(offer)

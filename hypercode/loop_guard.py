@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-__all__ = ["TIMES", "LoopGuard", "call_key"]
+__all__ = ["REFUSALS", "TIMES", "LoopGuard", "call_key"]
 
 TIMES = 3
 """How often a call may give the same result; before the next try a person is asked, and a yes lets as many more through."""
+
+REFUSALS = 5
+"""After how many such tries that nobody was there to allow, with no progress between them, a run ends."""
 
 _NEW_EACH_TIME = re.compile(
     r"output-[0-9a-f]{8,}\.txt"  # the file that has the whole of a long output
@@ -43,6 +46,12 @@ class LoopGuard:
         self._results: dict[str, Counter[bytes]] = {}
         self._granted: Counter[str] = Counter()
         self._changes: set[str] = set()
+        self._refused = 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the model goes on with what it was refused."""
+        return self._refused >= REFUSALS
 
     def stuck(self, call: str) -> int:
         """How often this call (a `call_key`) gave one and the same result; 0 where it may be tried unasked."""
@@ -54,10 +63,15 @@ class LoopGuard:
         """A person wants it tried again."""
         self._granted[call] = self.stuck(call) or self._granted[call]
 
+    def refuse(self) -> None:
+        """Nobody was there who could let it through."""
+        self._refused += 1
+
     def note(self, call: str, result: str, *, changed: bool = False) -> None:
         """A try and its result, which may be an error; `changed` says that it changed a file."""
         progress = changed and call not in self._changes
         if progress:
+            self._refused = 0
             self._changes.add(call)
             for other in [other for other in self._results if other not in self._changes]:
                 del self._results[other]

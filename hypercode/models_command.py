@@ -1,20 +1,24 @@
-"""`hypercode models`: the server's model list, searched, as a table or JSON."""
+"""`hypercode models`: the model list of the server, or of those on this machine, searched, as a table or JSON."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from hypercode.config import Config, Folders, pick_key
 from hypercode.errors import ModelError
 from hypercode.llm import catalog
 from hypercode.llm.catalog import Catalog
+from hypercode.llm.local import find_servers
+from hypercode.llm.model_entry import Model
 from hypercode.llm.settings import ModelSettings
-from hypercode.parts import model_settings
+from hypercode.parts import headers_of, model_settings
 from hypercode.ui.clean import clean
 from hypercode.ui.headless import Output
 
@@ -26,6 +30,8 @@ def show(config: Config, words: str, *, environ: Mapping[str, str], refresh: boo
 
     The list goes to stdout, what is to be said of it to stderr.  Raises ConfigError.
     """
+    if config.local:
+        return _show_local(config, words, as_json=as_json)
     settings = list_settings(config, environ)
     try:
         found = asyncio.run(_load(settings, Folders.of(environ).cache, refresh=refresh))
@@ -35,24 +41,62 @@ def show(config: Config, words: str, *, environ: Mapping[str, str], refresh: boo
     for notice in found.notices:
         _say(f"warning: {notice}")
     models = catalog.search(found.models, words)
-    out = Output(sys.stdout, lambda: None)
     if as_json:
         about = {"base_url": found.base_url, "fetched": found.fetched, "stale": found.stale, "notices": found.notices}
-        out.write(json.dumps(about | {"models": [asdict(model) for model in models]}, indent=2) + "\n")
-    elif models:
-        out.write("".join(f"{clean(line, 'filename')}\n" for line in catalog.table(models)))
-    else:
+        return _print(json.dumps(about | {"models": [asdict(model) for model in models]}, indent=2) + "\n")
+    if not models:
         _say(
             f"No model of {found.base_url} matches {words!r}." if found.models else f"{found.base_url} lists no model."
         )
-    return 0
+    return _print(_table(models))
+
+
+def _show_local(config: Config, words: str, *, as_json: bool) -> int:
+    """The models of the servers that answer on this machine; they are asked each time."""
+    servers = find_servers(config.local_ports)
+    found = [(server, catalog.search(server.models, words)) for server in servers]
+    if config.local_model:
+        _say(f"warning: not in the list: {config.local_model}, the file that the embedded server would take.")
+    if as_json:
+        entries: list[dict[str, Any]] = [
+            asdict(model) | {"server": server.name, "base_url": server.base_url}
+            for server, models in found
+            for model in models
+        ]
+        about: dict[str, Any] = {"base_url": None, "fetched": time.time(), "stale": False, "notices": []}
+        return _print(json.dumps(about | {"models": entries}, indent=2) + "\n") or (0 if servers else 1)
+    if not servers:
+        ports = ", ".join(map(str, config.local_ports))
+        _say(f"hypercode: no model server answers on this machine (ports {ports}); local_ports names others.")
+        return 1
+    code = 0
+    for server, models in found:
+        if models:
+            _say(f"{server.name}:")
+            code = code or _print(_table(models))
+        else:
+            _say(f"{server.name}: no model matches {words!r}." if server.models else f"{server.name}: no model.")
+    return code
+
+
+def _table(models: list[Model]) -> str:
+    return "".join(f"{clean(line, 'filename')}\n" for line in catalog.table(models)) if models else ""
+
+
+def _print(text: str) -> int:
+    """Write to stdout and return the exit code: 0 also where its reader is gone, 1 where it cannot be written."""
+    out = Output(sys.stdout, lambda: None)
+    out.write(text)
+    if out.failure:
+        _say(f"hypercode: {out.failure.replace('the answer', 'the list')}")
+    return 1 if out.failure else 0
 
 
 def list_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
     """How to ask for the list: without a key where there is none, because most servers give it to everybody."""
     if pick_key(config, environ) is not None:
         return model_settings(config, environ)
-    return ModelSettings(base_url=config.base_url, headers={k: str(v) for k, v in config.headers.items()})
+    return ModelSettings(base_url=config.base_url, headers=headers_of(config))
 
 
 async def _load(settings: ModelSettings, folder: Path, *, refresh: bool) -> Catalog:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 __all__ = [
     "client_for",
     "configuration",
+    "further_folder",
     "gate_for",
+    "headers_of",
     "key_advice",
     "keys_of",
     "lacks_key",
@@ -40,6 +44,12 @@ __all__ = [
     "toolbox_for",
     "workspace_of",
 ]
+
+
+_KEY = re.compile(r"[\x21-\x7e]+")
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"|[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?")
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 
 def configuration(environ: Mapping[str, str], cwd: Path, profile: str | None = None, **flags: Any) -> Config:
@@ -83,7 +93,7 @@ def gate_for(
             raise ConfigError(str(error), file=config.sources[key], key=key) from None
 
     home = Path(environ.get("HOME") or Path.home())
-    roots = [workspace_of(Path(d).expanduser()) for d in config.add_dirs]
+    roots = [further_folder(d, config.sources["add_dirs"]) for d in config.add_dirs]
     folders = Folders.of(environ)
     files = FileGuard(
         workspace_of(cwd),
@@ -148,6 +158,11 @@ def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
         raise ConfigError(
             "a key is not sent over plain http; use https", file=config.sources["base_url"], key="base_url"
         )
+    if key is not None and not _KEY.fullmatch(key):
+        raise ConfigError(
+            f"the key for {config.base_url} has blanks or characters in it that no key has; copy it again",
+            key=next((name for name in KEY_VARIABLES if environ.get(name, "").strip() == key), "api_key"),
+        )
     extra = dict(config.extra_body)
     extra |= {k: v for k in ("provider", "reasoning", "cache_control", "session_id") if (v := getattr(config, k))}
     return ModelSettings(
@@ -155,7 +170,7 @@ def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
         api_key=key,
         model=config.model,
         fallbacks=tuple(config.models),
-        headers={k: str(v) for k, v in config.headers.items()},
+        headers=headers_of(config),
         extra_body=extra,
         max_tokens=config.max_tokens,
         temperature=config.temperature,
@@ -163,6 +178,26 @@ def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
         idle_timeout=config.idle_timeout,
         max_retries=config.max_retries,
     )
+
+
+def headers_of(config: Config) -> dict[str, str]:
+    """The further headers of each request.  Raises ConfigError for one that no request can carry (RFC 9110, 5.1 and 5.5)."""
+    return {name: _header(name, value, config.sources["headers"]) for name, value in config.headers.items()}
+
+
+def _header(name: str, value: Any, source: str) -> str:
+    key = f"headers.{name}" if _HEADER_NAME.fullmatch(name) else f"headers.{json.dumps(name)}"
+    if not _HEADER_NAME.fullmatch(name):
+        why = "is no name of an HTTP header: only letters, digits and !#$%&'*+-.^_`|~, without blanks"
+        raise ConfigError(why, file=source, key=key)
+    if name.lower() in _FRAMING:
+        raise ConfigError("is set for each request by itself; leave it out", file=source, key=key)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigError("must be a text", file=source, key=key)
+    if not _HEADER_VALUE.fullmatch(str(value)):
+        why = "has a value that no HTTP header can carry: one line of ASCII characters, no blank at either end"
+        raise ConfigError(why, file=source, key=key)
+    return str(value)
 
 
 def lacks_key(config: Config, environ: Mapping[str, str]) -> bool:
@@ -197,6 +232,19 @@ def keys_of(config: Config, environ: Mapping[str, str]) -> Iterable[str]:
         words = str(value).split()
         if secret_kind(name) or any(secret_value(word, quoted=True, strict=True) for word in words):
             yield from (str(value), *words[-1:])
+
+
+def further_folder(name: str, source: str | None = None) -> Path:
+    """A folder that the tools may use like the workspace, links followed.  Raises ConfigError where it cannot be one."""
+    folder = Path(os.path.expanduser(name))
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder", file=source, key=source and "add_dirs")
+    real = folder.resolve()
+    if str(real) in ("/", "/dev") or real.parts[:2] in (("/", "proc"), ("/", "sys")):
+        what = "the whole disk" if real == Path("/") else "the kernel's, not a disk's"
+        why = f"{folder} is {what}: no sandbox could hold it and no undo take it back; name the folders that are meant"
+        raise ConfigError(why, file=source, key=source and "add_dirs")
+    return real
 
 
 def workspace_of(folder: Path) -> Path:

@@ -7,13 +7,14 @@ import shlex
 import sys
 import typing
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hypercode.config import Config, Folders
 from hypercode.errors import ConfigError, ToolError
+from hypercode.logfile import open_log
 from hypercode.memory import sessions
 from hypercode.memory.history import load
 from hypercode.parts import configuration, gate_for
@@ -91,9 +92,10 @@ def replay(name: str, *, cwd: Path, environ: Mapping[str, str], as_json: bool, *
         notices.append(f"{loaded.cwd}, where the session was, is not there: judged as in {folder}.")
     config = configuration(environ, folder, **flags)
     gate = gate_for(config, cwd=folder, environ=environ)
-    tools = Toolbox.discover()
-    calls = [rehearse(gate, tools, record) for record in loaded.records if record["type"] == "intent"]
-    for notice in [*notices, *config.notices]:
+    intents = [record for record in loaded.records if record["type"] == "intent"]
+    tools, left_out = _tools_for(intents, gate, environ)
+    calls = [rehearse(gate, tools, intent) for intent in intents]
+    for notice in [*notices, *config.notices, *left_out]:
         print(f"warning: {clean(notice)}", file=sys.stderr)  # noqa: T201
     out = Output(sys.stdout, lambda: None)
     if as_json:
@@ -101,6 +103,21 @@ def replay(name: str, *, cwd: Path, environ: Mapping[str, str], as_json: bool, *
         out.write(json.dumps(about | {"calls": [asdict(call) for call in calls]}, indent=2) + "\n")
     else:
         out.write("".join(f"{line}\n" for line in _table(calls, gate.mode)))
+
+
+def _tools_for(
+    intents: Iterable[Mapping[str, Any]], gate: Gate, environ: Mapping[str, str]
+) -> tuple[Toolbox, list[str]]:
+    """The tools as a session has them, and what is to be said of them; those of packages only where there are calls of them."""
+    tools = Toolbox.discover()
+    known = {*tools.names, "skill"}
+    if all(intent.get("name") in known for intent in intents):
+        return tools, []
+    from hypercode.extensions import own_tools
+
+    with open_log(environ, debug=False):
+        own, left_out = own_tools(known, gate.files.roots)
+    return tools.plus(*own), left_out
 
 
 def rehearse(gate: Gate, tools: Toolbox, intent: Mapping[str, Any]) -> Rehearsed:
@@ -122,9 +139,15 @@ def rehearse(gate: Gate, tools: Toolbox, intent: Mapping[str, Any]) -> Rehearsed
         rule = "; ".join(dict.fromkeys(p.rule for p in verdict.parts if p.decision is verdict.decision))
         return _rehearsed(gate.mode, Rehearsed(ident, tool, subject, verdict.decision, rule, verdict.grant), effect)
     question = path_question(tool, effect, values)
-    if question is None:
+    if question is None and effect == "read":
         return Rehearsed(ident, tool, subject, Decision.AUTO, "it names no path")
+    if question is None:
+        rule = "no tool of hypercode's own, and in no sandbox"
+        call = _rehearsed(gate.mode, Rehearsed(ident, tool, subject, Decision.ASK, rule), effect)
+        return replace(call, flag="--mode auto --no-sandbox" if call.flag else None)
     found = gate.files.decide(*question)
+    if found.kind == "is_directory" and effect == "read" and question[0] != tool:
+        found = gate.files.decide("ls", question[1])  # another tool than ours may read a folder
     return _rehearsed(gate.mode, Rehearsed(ident, tool, question[1], found.decision, found.rule), effect)
 
 

@@ -17,6 +17,7 @@ LAYERS = [
     {"llm", "memory", "testing", "trace"},
     {"tools", "trace_otel"},
     {"execution"},
+    {"mentions"},
     {"agent"},
     {"local_model"},
     {"parts", "extensions", "key_file"},

@@ -27,6 +27,7 @@ from hypercode.llm.sse import SSEReader, parse_int, parse_object
 __all__ = ["brief", "http_error", "is_failure", "no_stream_error", "reported_error", "unreachable_error"]
 
 _SAID_LIMIT = 600
+_NAMED = 5
 
 _CONTEXT = (
     r"context[_ ](length|size|window)|exceed_context|maximum context|max_model_len|prompt is too long|input is too long"
@@ -49,6 +50,7 @@ _LASTING = (
     r"|policy|moderation|permission|tool_use_failed|not exist|malformed|required"
 )
 _MODEL = r"\bmodels?\b"
+_NAMES = r"(?<![^\s\[(])(?:[^\s,]{1,200},\s*){10,}[^\s,]{0,199}[^\s,.;:)\]]"
 _HTML = r"<!doctype html|<html[\s>]|<head[\s>]|<body[\s>]"
 _TITLE = r"<title[^>]*>(.*?)</title>"
 
@@ -311,7 +313,21 @@ def _readable(text: str, headers: Mapping[str, str]) -> str:
     """Text for a person: of a web page only its title."""
     if _has(_HTML, text) or "html" in headers.get("content-type", ""):
         return f"a web page ({_title(text) or 'without a title'})"
-    return _short(text) if text else ("" if not headers else "no explanation")
+    return _short(_fewer(text)) if text else ("" if not headers else "no explanation")
+
+
+def _fewer(text: str) -> str:
+    """The text with a long list of names cut to those nearest to the name that stands in quotes before it, and to their number."""
+    found = re.search(_NAMES, text)
+    if found is None:
+        return text
+    import difflib
+
+    names = re.split(r",\s*", found[0])
+    wanted = re.search(r"""['"`]([^'"`\s]{1,200})['"`]""", text[: found.start()])
+    near = difflib.get_close_matches(wanted[1], names, _NAMED, 0.5) if wanted else []
+    listed = ", ".join(near or names[:_NAMED])
+    return f"{text[: found.start()]}{listed}, … ({len(names)} in all){text[found.end() :]}"
 
 
 def _title(text: str) -> str:

@@ -85,16 +85,25 @@ def unusable_weights(path: Path) -> str:
 class Engine:
     """The server in its child process.  `start` may be called again and again; it starts what is not running.
 
-    `environment` is what the child gets; `log` is the file for what the engine prints.  `template` None means the file's own.
+    `environment` is what the child gets; `log` is the file for what the engine prints.  `template` None means the file's own;
+    `repeat_penalty` makes what was just said less likely (1.0: not).
     """
 
     def __init__(
-        self, weights: Path, *, alias: str, template: str | None, environment: Mapping[str, str], log: Path
+        self,
+        weights: Path,
+        *,
+        alias: str,
+        template: str | None,
+        environment: Mapping[str, str],
+        log: Path,
+        repeat_penalty: float = 1.0,
     ) -> None:
         self.weights = weights
         self.log = log
         self._alias = alias
         self._template = template
+        self._repeat_penalty = repeat_penalty
         self._environment = dict(environment)
         self._process: asyncio.subprocess.Process | None = None
         self._starting: asyncio.Task[Address] | None = None
@@ -212,6 +221,7 @@ class Engine:
             "context": CONTEXT,
             "threads": max(1, (os.cpu_count() or 1) - 1),
             "key": key,
+            "repeat_penalty": self._repeat_penalty,
         }
 
     def _open_log(self) -> int:

@@ -1,7 +1,7 @@
 """The embedded model server: a script, `python -I local_server.py`, that runs llama.cpp's own HTTP server (PyPI `xllamacpp`).
 
 The first line on standard input is a JSON object: `engine` (the folder xllamacpp is in), `weights`, `alias`, `template` (null:
-the file's own), `context`, `threads` and `key`.  Once the server listens, `{"url": …}` is a line on standard output; what the
+the file's own), `context`, `threads`, `key` and `repeat_penalty` (1.0: none).  Once the server listens, `{"url": …}` is a line on standard output; what the
 engine itself prints goes to standard error.  The end of standard input ends the process: whoever started it is gone then.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 __all__ = ["main", "parameters"]
 
 _PING_SECONDS = 5
+_PENALTY_TOKENS = 64
 
 
 def main() -> None:
@@ -55,6 +56,7 @@ def parameters(params: Any, wanted: Mapping[str, Any]) -> Any:
     params.use_jinja = True
     if wanted["template"] is not None:
         params.chat_template = wanted["template"]
+    params.sampling.penalty_repeat, params.sampling.penalty_last_n = wanted["repeat_penalty"], _PENALTY_TOKENS
     return params
 
 

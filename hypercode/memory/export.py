@@ -26,7 +26,7 @@ from hypercode.events import (
 )
 from hypercode.memory.history import Loaded
 from hypercode.memory.records import Record
-from hypercode.messages import Message, is_report, spoken, text_of
+from hypercode.messages import Message, Typed, is_report, spoken, text_of
 
 __all__ = ["FORMATS", "replay", "save", "to_json", "to_markdown"]
 
@@ -146,7 +146,8 @@ def _events(record: Record, turn: int, shown: str, names: dict[str, str]) -> Ite
         case "user" if is_report(message):
             yield Notice("info", text_of(message).strip("[]"))
         case "user":
-            yield UserMessage(spoken(text_of(message))[1])
+            text = spoken(text_of(message))[1]
+            yield UserMessage(Typed(text, typed) if (typed := _str(record.get("typed"))) else text)
         case "partial":
             if reasoning := _str(record.get("reasoning")):
                 yield ReasoningDelta(reasoning)

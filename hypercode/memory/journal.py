@@ -3,7 +3,8 @@
 Record types and their fields::
 
     session    cwd model version        a start, also of each resumption
-    user       message                  before the model is asked; with `shell` a command that the person ran
+    user       message                  before the model is asked; with `shell` a command that the person ran, with
+                                    `typed` one that the message stands for
     partial    text reasoning           what has arrived of a reply, in increments
     assistant  message finish_reason    the whole reply; replaces the partials before it
     intent     call_id name arguments   before a call is run

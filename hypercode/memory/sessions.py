@@ -15,7 +15,7 @@ from typing import Any
 from hypercode.errors import ConfigError
 from hypercode.memory.records import Record, scan
 from hypercode.memory.session_file import is_open, open_to_read
-from hypercode.messages import is_report, text_of
+from hypercode.messages import is_report, spoken, text_of
 
 __all__ = ["Head", "delete", "find", "folder_of", "head", "heads", "ids", "latest", "path_of"]
 
@@ -184,7 +184,8 @@ def _first_words(records: list[Record]) -> str:
     for record in records:
         message = record.get("message")
         if record["type"] == "user" and isinstance(message, dict) and not is_report(message):
-            return " ".join(text_of(message)[: 4 * _WORDS].split())[:_WORDS]
+            said = _text(record.get("typed")) or spoken(text_of(message))[1]
+            return " ".join(said[: 4 * _WORDS].split())[:_WORDS]
     return ""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from hypercode.findings import verdict
-from hypercode.messages import text_of
+from hypercode.messages import Typed, text_of
 from hypercode.safety.approval import Mode
 from hypercode.ui import render
 from hypercode.ui.clean import clean
@@ -29,6 +29,7 @@ Enter sends · Ctrl-J, Alt-Enter or a trailing \\ makes a new line · Up, Down a
 Tab completes /commands and @files · Ctrl-G opens $EDITOR · Shift-Tab changes the mode
 Ctrl-C stops a reply, clears the line when idle, twice leaves · Ctrl-D on an empty line leaves
 Ctrl-O shows the last folded output whole · Ctrl-L redraws · Ctrl-Z suspends
+@file in a message sends the file with it · @file:10-20 these lines of it · @folder/ its names
 !command runs in the shell and is shown to the model · !!command is not
 A message sent while a reply streams waits above the line; Up takes it back"""
 
@@ -61,7 +62,7 @@ async def run(chat: Chat, text: str) -> None:
     word, _, argument = text[1:].partition(" ")
     function = _COMMANDS.get(word)
     if function is None and (own := chat.user_commands.found.get(word)):
-        chat.submit(own.expand(argument))
+        chat.submit(Typed(own.expand(argument), text))
         return
     if function is None:
         close = difflib.get_close_matches(word, _COMMANDS, 1)
@@ -192,7 +193,7 @@ async def continue_(chat: Chat, argument: str) -> None:
     if not chat.agent.messages:
         say(chat, "! There is nothing to continue.")
         return
-    chat.submit(CONTINUE)
+    chat.submit(Typed(CONTINUE, "/continue"))
 
 
 @command

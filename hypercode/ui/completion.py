@@ -18,7 +18,7 @@ from hypercode.ui.clean import clean
 
 __all__ = ["completions", "fuzzy"]
 
-_AT = re.compile(r"(?:^|\s)@(\S*)$")
+_AT = re.compile(r'(?:^|[\s(\[])@("[^"\n]*|[^\s"]*)$')
 _FRESH_FOR = 5.0
 _MOST = 50
 
@@ -51,20 +51,31 @@ class _Completions(Completer):
                 if name.startswith(text[1:]):
                     yield Completion("/" + name, -len(text), display_meta=about)
         elif found := _AT.search(text):
-            for name in fuzzy(found[1], self._listed()):
-                yield Completion("@" + name, -len(found[1]) - 1, display=clean(name, "filename"))
+            for name in fuzzy(found[1].removeprefix('"'), self._listed()):
+                quoted = f'"{name}"' if re.search(r"\s", name) else name
+                yield Completion("@" + quoted, -len(found[1]) - 1, display=clean(name, "filename"))
 
     def _listed(self) -> list[str]:
-        """The workspace's files as ripgrep lists them: .gitignore honoured, hidden ones left out."""
+        """The workspace's files as ripgrep lists them, .gitignore honoured, hidden ones left out; and the folders they are in."""
         if time.monotonic() - self._read_at > _FRESH_FOR:
             try:
                 argv = [ripgrep(os.environ), "--files", "--no-messages", "--null"]
                 done = subprocess.run(argv, cwd=self._workspace, capture_output=True, timeout=5, check=False)
-                self._files = [n for n in done.stdout.decode("utf-8", "replace").split("\0") if n]
+                files = [n for n in done.stdout.decode("utf-8", "replace").split("\0") if n]
+                self._files = [*files, *_folders(files)]
             except (OSError, ToolError, subprocess.TimeoutExpired):
                 self._files = []
             self._read_at = time.monotonic()
         return self._files
+
+
+def _folders(files: Iterable[str]) -> set[str]:
+    """Every folder above the files, with a slash at its end."""
+    found: set[str] = set()
+    for name in files:
+        while (name := name.rpartition("/")[0]) and f"{name}/" not in found:
+            found.add(f"{name}/")
+    return found
 
 
 def completions(workspace: Path, commands: Callable[[], dict[str, str]]) -> Completer:

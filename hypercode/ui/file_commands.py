@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypercode.errors import ConfigError
 from hypercode.memory.undo import Outcome
 from hypercode.messages import put_back
-from hypercode.parts import workspace_of
+from hypercode.parts import further_folder
 from hypercode.safety.rule_store import RuleStore
 from hypercode.safety.trust import Trust
 from hypercode.tools.diffs import unified
@@ -134,14 +133,10 @@ async def permissions(chat: Chat, argument: str) -> None:
 async def add_dir(chat: Chat, argument: str) -> None:
     """Let the tools use a further folder like the workspace: /add-dir FOLDER."""
     try:
-        folder = _folder(argument)
+        folder = further_folder(argument)
     except ConfigError as error:
         say(chat, f"! {clean(str(error))}")
         return
     chat.app.gate.files.add_root(folder)
     await asyncio.to_thread(chat.app.probe_box)
     say(chat, f"The tools may use {clean(str(folder), 'filename')} from now on.")
-
-
-def _folder(argument: str) -> Path:
-    return workspace_of(Path(argument).expanduser())

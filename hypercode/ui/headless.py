@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from hypercode import events
 from hypercode.events import Bus, Event, to_dict
-from hypercode.messages import well_formed
+from hypercode.messages import cut_by, well_formed
 from hypercode.ui.clean import Cleaner, clean
 from hypercode.ui.render import argument_line, fit, wrapped
 
@@ -79,6 +79,7 @@ class Text:
         self._cleaner = Cleaner()
         self._banner: str | None = None
         self._paragraph = False
+        self._cut = ""
         bus.on(events.TextDelta, self._text)
         bus.on(events.ToolCallStart, self._call)
         bus.on(events.ToolExecutionStart, self._start)
@@ -94,6 +95,7 @@ class Text:
         self._out.write(text)
 
     def _turn_end(self, event: events.TurnEnd) -> None:
+        self._cut = cut_by(event.finish_reason)
         self._out.write(self._cleaner.close())
         self._cleaner = Cleaner()
         if not self._out.at_line_start:
@@ -128,8 +130,8 @@ class Text:
             self._line(f"error: {clean(event.error['message'])}")
         elif event.outcome == "aborted":
             self._line("stopped")
-        elif event.outcome == "complete" and event.exit_code == 4:
-            self._line("error: the answer was cut off by the server before its end")
+        elif event.outcome == "complete" and self._cut:
+            self._line(f"error: the answer was cut by {self._cut}")
 
     def _line(self, text: str) -> None:
         self._close_banner()

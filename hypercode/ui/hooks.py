@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hypercode.ui.clean import strip_sgr
 
-__all__ = ["Answer", "Choice", "Hooks", "matching"]
+__all__ = ["Answer", "Choice", "Hooks", "declining", "matching"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,11 @@ class Hooks:
     cycle_mode: Callable[[], None] = _nothing
     expand: Callable[[], None] = _nothing
     take_back: Callable[[], str | None] = _nothing
+
+
+def declining(choices: Sequence[Choice]) -> Choice:
+    """The choice that leaves everything as it is, which Ctrl-D takes: no, where there is a no, else the last one."""
+    return next((choice for choice in choices if choice.key == "n"), choices[-1])
 
 
 def matching(lines: Sequence[str], words: str) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hypercode.events import TurnEnd
-from hypercode.messages import is_cut, is_filtered
+from hypercode.messages import cut_by
 from hypercode.ui import render
 from hypercode.ui.clean import clean
 from hypercode.ui.partial_json import partial_arguments
@@ -63,7 +63,6 @@ def ending_lines(style: Style, end: TurnEnd) -> list[str]:
         return [style.yellow("[aborted]")]
     if end.error is not None:
         return render.error_lines(style, end.error, shown=end.ttft is not None)
-    if is_cut(end.finish_reason):
-        why = "the provider's content filter" if is_filtered(end.finish_reason) else "its length limit"
+    if why := cut_by(end.finish_reason):
         return [style.yellow(f"! The answer was cut by {why}. /continue goes on.")]
     return []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypercode.errors import ModelError, ToolError
 from hypercode.llm import catalog
 from hypercode.memory.instructions import init_prompt
+from hypercode.messages import Typed
 from hypercode.ui import local_pick
 from hypercode.ui.clean import clean
 from hypercode.ui.commands import command, occupied, say
@@ -127,7 +128,7 @@ async def _compact(chat: Chat, focus: str) -> None:
 @command
 async def init(chat: Chat, argument: str) -> None:
     """Have a first AGENTS.md written from what is really in this folder."""
-    chat.submit(init_prompt(chat.agent.context.workspace))
+    chat.submit(Typed(init_prompt(chat.agent.context.workspace), "/init"))
 
 
 @command
@@ -145,6 +146,6 @@ async def skill(chat: Chat, argument: str) -> None:
     """Put a skill to work: /skill NAME [TASK]."""
     name, _, task = argument.partition(" ")
     try:
-        chat.submit(chat.app.skills.invocation(name, task.strip()))
+        chat.submit(Typed(chat.app.skills.invocation(name, task.strip()), f"/skill {argument}"))
     except ToolError as error:
         say(chat, f"! {clean(str(error))}")

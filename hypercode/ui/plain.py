@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
-import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from hypercode.ui.clean import clean, strip_sgr
-from hypercode.ui.hooks import Answer, Choice, Hooks, matching
+from hypercode.ui.hooks import Answer, Choice, Hooks, declining, matching
+from hypercode.ui.interrupts import interrupts
+from hypercode.ui.spans import folded
 
 __all__ = ["PlainScreen", "needs_plain"]
+
+_DECLINED = "\x04"  # the line that Ctrl-D at a question stands for
 
 
 def needs_plain(env: Mapping[str, str]) -> bool:
@@ -62,7 +64,7 @@ class PlainScreen:
         # A thread, because a file cannot be polled; a daemon, because nothing can wake it from its read.
         threading.Thread(target=self._read, args=(loop, self._in.fileno()), name="stdin", daemon=True).start()
         try:
-            with self._signals(loop):
+            with interrupts(self.hooks.interrupt):
                 self._runs.set()
                 if self.prompt_first:
                     self.ready()
@@ -150,7 +152,8 @@ class PlainScreen:
     async def ask(self, question: Sequence[str], choices: Sequence[Choice]) -> Answer:
         """Writes the question and waits for a line with a choice's key or label. Raises EOFError when the input ends."""
         async with self._turn:
-            self.commit([f"| {part}" for line in question for part in line.split("\n")])
+            parts = [part for line in question for part in line.split("\n")]
+            self.commit([row for part in parts for row in folded(part, self.columns, "| ")])
             try:
                 return await self._answer(choices)
             finally:
@@ -169,7 +172,7 @@ class PlainScreen:
             while True:
                 self.commit([title, *(f"{place + 1:>3}  {lines[place]}" for place in places)])
                 words = (await self._next("number, words to look for, or an empty line for none\n? ")).strip()
-                if not words:
+                if words in ("", _DECLINED):
                     return None
                 found = matching(lines, words)
                 if not found:
@@ -181,10 +184,13 @@ class PlainScreen:
     async def _answer(self, choices: Sequence[Choice]) -> Answer:
         by_word = {word.lower(): c for c in choices for word in (c.key, c.label)}
         menu = "  ".join(f"[{c.key}] {c.label}" for c in choices)
-        while (choice := by_word.get((await self._next(f"{menu}\n? ")).strip().lower())) is None:
+        menu = "\n".join(row.rstrip() for row in folded(menu, self.columns, ""))
+        while (choice := by_word.get(line := (await self._next(f"{menu}\n? ")).strip().lower())) is None:
+            if line == _DECLINED:
+                return Answer(declining(choices).key)
             self.commit([f"please answer with one of: {' '.join(c.key for c in choices)}"])
         text = await self._next(f"{choice.label}: ") if choice.free_text else ""
-        return Answer(choice.key, text.strip())
+        return Answer(choice.key, text.strip().removesuffix(_DECLINED))
 
     async def _next(self, prompt: str) -> str:
         if not self._ended:
@@ -196,6 +202,8 @@ class PlainScreen:
     def _take(self, line: str) -> None:
         if self._turn.locked():
             self._answers.put_nowait(line)
+        elif line == _DECLINED:
+            self.ready()  # the question is gone by now
         elif line.endswith("\\"):
             self._begun += line[:-1] + "\n"
         else:
@@ -227,6 +235,9 @@ class PlainScreen:
                     data = os.read(fd, 65536)
                 except OSError:
                     data = b""
+                else:
+                    if not data and self._turn.locked() and os.isatty(fd):  # Ctrl-D, and the terminal goes on
+                        data = b"\n" if rest else f"{_DECLINED}\n".encode()
                 *lines, rest = (rest + decoder.decode(data, final=not data)).split("\n")
                 if not data and rest:
                     lines.append(rest)
@@ -235,20 +246,6 @@ class PlainScreen:
             loop.call_soon_threadsafe(self._eof)
         except RuntimeError:  # the loop is closed: nobody is left to read for
             return
-
-    @contextmanager
-    def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        before = signal.getsignal(signal.SIGINT)
-        try:
-            loop.add_signal_handler(signal.SIGINT, self.hooks.interrupt)
-        except (ValueError, RuntimeError, NotImplementedError):  # not the main thread
-            yield
-            return
-        try:
-            yield
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
-            signal.signal(signal.SIGINT, before)
 
     def _size(self) -> os.terminal_size:
         try:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypercode.findings import Finding
+from hypercode.messages import typed
 from hypercode.safety.approval import Answer, Question
 from hypercode.ui.clean import clean, strip_sgr
 from hypercode.ui.hooks import Choice
@@ -257,8 +258,8 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def user_lines(style: Style, text: str) -> list[str]:
-    """What the person said, as it stands above the reply."""
-    first, *rest = clean(text).rstrip("\n").split("\n")
+    """What the person said, as it stands above the reply; of a command that stands for a message, the command."""
+    first, *rest = clean(typed(text)).rstrip("\n").split("\n")
     return [style(f"> {first}", "bold", "cyan"), *(style(f"  {line}", "cyan") for line in rest)]
 
 

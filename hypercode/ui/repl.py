@@ -20,6 +20,7 @@ from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.events import Bus
 from hypercode.logfile import log_events, open_log
+from hypercode.messages import typed
 from hypercode.parts import lacks_key, secrets_of
 from hypercode.safety.approval import Answer, Mode, Question
 from hypercode.safety.own_process import take_environment
@@ -94,7 +95,7 @@ class Chat:
         self.transcript = Transcript(self.bus, self.screen, plain=self.plain, redact=self.app.shown.text)
         self._task: asyncio.Task[str] | None = None
         self._asides: set[asyncio.Task[None]] = set()
-        self._code, self._leaving = 0, False
+        self._code, self._leaving, self._width = 0, False, 0
         self._interrupted_at = float("-inf")
         self._warm: asyncio.Future[None] | None = None
         self._boxing: asyncio.Future[None] | None = None
@@ -237,8 +238,7 @@ class Chat:
 
     def interrupt(self) -> None:
         """Ctrl-C: stops the reply; clears the line when idle; twice within a second leaves."""
-        now = time.monotonic()
-        again = now - self._interrupted_at < LEAVE_WITHIN
+        again = (now := time.monotonic()) - self._interrupted_at < LEAVE_WITHIN
         self._interrupted_at = now
         if self.agent.running and not again:
             self.transcript.mark_aborted()
@@ -284,7 +284,7 @@ class Chat:
 
     def take_back(self) -> str | None:
         """Up on an empty line: the last waiting message."""
-        text = self.agent.inbox.pop() if self.agent.inbox else None
+        text = typed(self.agent.inbox.pop()) if self.agent.inbox else None
         self._show_queue()
         return text
 
@@ -295,8 +295,7 @@ class Chat:
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[str]) -> None:
-        self._task = None
-        self._hint = ""
+        self._task, self._hint = None, ""
         self._status()
         self._report(task)
         if self._leaving:
@@ -344,7 +343,7 @@ class Chat:
 
     def _take_all_back(self) -> None:
         """After an abort or a failure what still waits returns to the input line."""
-        if waiting := self.agent.withdraw():
+        if waiting := [typed(text) for text in self.agent.withdraw()]:
             self.screen.draft = "\n".join([*waiting, self.screen.draft] if self.screen.draft else waiting)
             self._show_queue()
 
@@ -369,12 +368,14 @@ class Chat:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
+            width, self._width = self._width, self.screen.columns
             if self.busy:
                 self.transcript.tick()
-                self._status()
             elif self._hint and time.monotonic() - self._interrupted_at > LEAVE_WITHIN:
                 self._hint = ""
-                self._status()
+            elif width == self._width:
+                continue
+            self._status()
 
     def _note_usage(self, event: events.TurnEnd) -> None:
         self.last_usage = event.usage or self.last_usage
@@ -382,7 +383,7 @@ class Chat:
     def _show_queue(self) -> None:
         style = self.transcript.style
         fate = "sent with the next model call" if self.agent.running else "sent as soon as it can be"
-        texts = [clean(self.app.shown.text(text), "filename") for text in self.agent.inbox]
+        texts = [clean(self.app.shown.text(typed(text)), "filename") for text in self.agent.inbox]
         rows = [f"{style.dim('⏳ ' + fate + ':')} {text}" for text in texts]
         self.screen.set_queued(rows)
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.history import History
@@ -18,6 +16,7 @@ from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
 from hypercode.ui.hooks import Answer, Choice, Hooks
+from hypercode.ui.interrupts import interrupts
 from hypercode.ui.screen_ask import Question
 from hypercode.ui.screen_draft import Draft
 from hypercode.ui.screen_keys import key_bindings
@@ -70,7 +69,7 @@ class Screen:
         """Draws the region and serves the keys until `exit` is called or the terminal is gone; then restores the terminal."""
         try:
             self._region.take_early_lines()
-            with self._signals():
+            with interrupts(self.interrupt):
                 await self._region.run_async(self._runs.set, set_exception_handler=False, handle_sigint=False)
         except EOFError:
             self.hooks.eof()
@@ -88,22 +87,6 @@ class Screen:
         """Ends `run`. The region disappears, what was committed stays."""
         if self._region.is_running and not self._region.is_done:
             self._region.exit()
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """In raw mode Ctrl-C is a key; this is for the signal that comes from elsewhere."""
-        loop = asyncio.get_running_loop()
-        before = signal.getsignal(signal.SIGINT)
-        try:
-            loop.add_signal_handler(signal.SIGINT, self.interrupt)
-        except (ValueError, RuntimeError, NotImplementedError):  # not the main thread
-            yield
-            return
-        try:
-            yield
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
-            signal.signal(signal.SIGINT, before)
 
     # ------------------------------------------------------------ output
 
@@ -209,6 +192,11 @@ class Screen:
         """Whether a line of text for the answer is being typed."""
         return (q := self._region.question) is not None and q.chosen is not None
 
+    @property
+    def reason(self) -> str:
+        """What has been typed of that text."""
+        return self._region.reason_buffer.text
+
     async def ask(self, question: Sequence[str], choices: Sequence[Choice]) -> Answer:
         """Shows a question in place of the input line and returns the answer; the message being written is kept.
 
@@ -279,6 +267,11 @@ class Screen:
             self._region.question.press(str(key.key.value if isinstance(key.key, Keys) else key.key))
             if self.explaining:
                 self._region.layout.focus(self._region.reason)
+
+    def decline(self) -> None:
+        """Ctrl-D at a question."""
+        if self._region.question is not None:
+            self._region.question.decline()
 
     def scroll(self, pages: int) -> None:
         """Moves a long question."""

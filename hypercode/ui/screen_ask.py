@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from hypercode.ui.hooks import Answer, Choice
+from hypercode.ui.hooks import Answer, Choice, declining
 from hypercode.ui.screen_rows import row_width, wrap
 
 __all__ = ["Question"]
@@ -105,6 +105,10 @@ class Question:
             self.chosen = choice
         else:
             self.resolve(Answer(choice.key))
+
+    def decline(self) -> None:
+        """Takes the choice that leaves everything as it is."""
+        self.resolve(Answer(declining(self.choices).key))
 
     def accept(self, text: str) -> Answer:
         """Returns the answer that Enter gives after this text."""

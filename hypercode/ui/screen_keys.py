@@ -108,6 +108,11 @@ def _answering(keys: KeyBindings, screen: Screen) -> None:
     def _up(event: KeyPressEvent) -> None:
         screen.scroll(-1)
 
+    @keys.add("c-d", filter=answering, eager=True)
+    @keys.add("c-d", filter=explaining & ~picking & Condition(lambda: not screen.reason), eager=True)
+    def _decline(event: KeyPressEvent) -> None:
+        screen.decline()
+
     @keys.add("enter", filter=explaining, eager=True)
     def _explained(event: KeyPressEvent) -> None:
         screen.explained()

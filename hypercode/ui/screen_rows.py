@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
@@ -11,6 +11,7 @@ from prompt_toolkit.layout.controls import UIContent, UIControl
 from prompt_toolkit.utils import get_cwidth
 
 from hypercode.ui.clean import keep_sgr
+from hypercode.ui.spans import spans
 
 __all__ = ["Rows", "fragments", "row_width", "wrap"]
 
@@ -56,7 +57,7 @@ def wrap(line: str, width: int) -> list[StyleAndTextTuples]:
     pieces = _fragments(line)
     text = "".join(piece for _, piece in pieces)
     rows: list[StyleAndTextTuples] = []
-    for start, end in _spans(text, max(width, 2)):
+    for start, end in spans(text, max(width, 2), get_cwidth):
         row: StyleAndTextTuples = []
         at = 0
         for style, piece in pieces:
@@ -65,24 +66,6 @@ def wrap(line: str, width: int) -> list[StyleAndTextTuples]:
             at += len(piece)
         rows.append(row)
     return rows
-
-
-def _spans(text: str, width: int) -> Iterable[tuple[int, int]]:
-    """Where the rows of a text begin and end."""
-    start = used = 0  # of the row
-    word = since = 0  # the last word's beginning, and the cells of its row before it
-    for i, c in enumerate(text):
-        size = 1 if c.isascii() else get_cwidth(c)
-        if c != " " and i and text[i - 1] == " ":
-            word, since = i, used
-        if used + size > width:
-            # A word moves on with the blank behind it: else the next row would begin with that blank.
-            cut = word if start < word and text[i - 1 : i + 1] != "  " else i
-            yield start, cut
-            used -= since if cut == word else used
-            start = cut
-        used += size
-    yield start, len(text)
 
 
 class Rows(UIControl):

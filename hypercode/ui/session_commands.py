@@ -10,7 +10,7 @@ from hypercode.errors import ConfigError
 from hypercode.memory.export import FORMATS, save
 from hypercode.memory.sessions import heads
 from hypercode.memory.shorten import is_note
-from hypercode.messages import is_report, spoken, text_of
+from hypercode.messages import Typed, is_report, spoken, text_of
 from hypercode.ui import local_pick, render
 from hypercode.ui.clean import clean
 from hypercode.ui.commands import CONTINUE, command, occupied
@@ -117,7 +117,7 @@ async def _decide(chat: Chat, lines: list[str]) -> None:
 def go_on(chat: Chat) -> None:
     """Continue an unfinished task: with a word where an answer had begun, else by asking again."""
     if chat.agent.messages[-1].get("role") == "assistant":
-        chat.submit(CONTINUE)
+        chat.submit(Typed(CONTINUE, "/continue"))
     else:
         chat.answer(None)
 
@@ -187,8 +187,26 @@ def _said(chat: Chat) -> list[int]:
     return [n for n, m in messages if m.get("role") == "user" and not is_note(m) and not is_report(m)]
 
 
+def _typed(chat: Chat, places: list[int]) -> dict[int, str]:
+    """What the person typed to send the messages at these places: their words, or the commands that they stand for."""
+    messages = chat.agent.messages
+    said = {place: spoken(text_of(messages[place]))[1] for place in places}
+    try:
+        loaded = chat.agent.journal.read() if hasattr(chat.agent.journal, "read") else None
+    except ConfigError:  # the file is gone, and said so
+        loaded = None
+    if loaded is not None:
+        commands = {record.get("seq"): record["typed"] for record in loaded.records if record.get("typed")}
+        users = [place for place, message in enumerate(messages) if message.get("role") == "user"]
+        for place, (number, _) in zip(reversed(users), reversed(loaded.starts), strict=False):
+            if place in said and number in commands:
+                said[place] = str(commands[number])
+    return said
+
+
 def _back_to(chat: Chat, place: int) -> None:
-    text = chat.app.rewind(place)
+    text = _typed(chat, [place])[place]
+    chat.app.rewind(place)
     later = "\n" + chat.screen.draft if chat.screen.draft else ""
     chat.transcript.say(
         ["Went back to before that message; the files stay as they are, the journal keeps what was said since."]
@@ -206,7 +224,8 @@ async def rewind(chat: Chat, argument: str) -> None:
     if not places:
         chat.transcript.say(["! There is nothing to go back to."])
         return
-    lines = [_short(spoken(text_of(chat.agent.messages[place]))[1]) for place in places]
+    said = _typed(chat, places)
+    lines = [_short(said[place]) for place in places]
     title = "Go back to before which message? (type to search, Enter, Esc)"
     chosen = await _choose(chat, title, lines, argument)
     if chosen is None:

@@ -8,6 +8,7 @@ import sys
 
 from hypercode.safety.approval import Answer, Question
 from hypercode.ui.clean import clean
+from hypercode.ui.spans import folded
 
 __all__ = ["TerminalAsker", "open_terminal"]
 
@@ -32,11 +33,18 @@ class TerminalAsker:
 
     async def __call__(self, question: Question) -> Answer | None:
         """Put one question and wait for its answer."""
-        self._say("\n".join([*_lines(question), _choices(question)]) + " ")
+        lines = [*_lines(question), _choices(question)]
+        self._say("\n".join(row for line in lines for row in _rows(line, self._columns())) + " ")
         return _answer(await self._read_line(), question)
 
     def _say(self, text: str) -> None:
         os.write(self._descriptor, text.encode("utf-8", "replace"))
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._descriptor).columns or 80
+        except OSError:
+            return 80
 
     async def _read_line(self) -> str:
         loop = asyncio.get_running_loop()
@@ -59,6 +67,11 @@ def _lines(question: Question) -> list[str]:
     if question.detail:
         lines += _indented(clean(question.detail, "diff"))
     return ["", *lines, f"({question.reason})"]
+
+
+def _rows(line: str, width: int) -> list[str]:
+    """The line within the terminal's width, one cell left for the cursor; what is indented stays so."""
+    return folded(line.removeprefix("  "), width - 1, "  " if line.startswith("  ") else "")
 
 
 def _indented(text: str) -> list[str]:

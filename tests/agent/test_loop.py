@@ -49,6 +49,34 @@ async def test_the_fourth_try_is_refused_without_a_person_in_every_mode(harness,
         assert (h.workspace / "tried").read_text() == "x\n" * 3
 
 
+async def test_a_run_ends_when_the_model_goes_on_with_what_nobody_allows(harness):
+    h = harness([*again(("read", {"path": "missing.txt"}), 4), *again(("ls", {}), 20, "d"), "never"])
+    result = await h.run()
+    assert kinds(h) == ["missing_file"] * 3 + ["loop"] + [None] * 3 + ["loop"] * 4
+    assert (result.outcome, exit_code(result)) == ("limit", 3)
+    assert result.error == {
+        "kind": "limit_loop",
+        "message": "The model went in circles: it tried again and again what had been refused.",
+        "retryable": False,
+        "status": None,
+        "provider": None,
+    }
+
+
+async def test_progress_between_refusals_lets_a_run_go_on(harness):
+    change = ("write", {"path": "new.txt", "content": "x"})
+    scripts = [
+        *again(("ls", {"path": "."}), 7),
+        *again(change, 1, "e"),
+        *again(("read", {"path": "no"}), 7, "d"),
+        "done",
+    ]
+    h = harness(scripts, mode="auto")
+    result = await h.run()
+    assert kinds(h) == [None] * 3 + ["loop"] * 4 + [None] + ["missing_file"] * 3 + ["loop"] * 4
+    assert (result.outcome, exit_code(result)) == ("complete", 5)
+
+
 async def test_a_person_is_asked_and_a_yes_lets_three_more_through(harness):
     asked = []
 

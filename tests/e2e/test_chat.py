@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -452,13 +454,56 @@ def test_completion_of_commands_and_files(stage):
         chat.wait(lambda: any("deep/parser.py" in line and not line.startswith(">") for line in chat.visible))
         chat.send("\t")
         chat.wait(lambda: chat.draft == "> read @deep/parser.py")
+        chat.send("\x03")
+        chat.wait(lambda: chat.draft == ">")
+        chat.send("@dee")
+        chat.wait(lambda: any("deep/" in line and not line.startswith(">") for line in chat.visible))
+        chat.send("\t")
+        chat.wait(lambda: chat.draft == "> @deep/")
+        chat.send("\x03")
+        chat.wait(lambda: chat.draft == ">")
+        chat.send("read @deep/parser.py and @blank")
+        chat.wait(lambda: any("notes with blank.txt" in line and not line.startswith(">") for line in chat.visible))
+        chat.send("\t")
+        chat.wait(lambda: chat.draft == '> read @deep/parser.py and @"notes with blank.txt"')
         chat.send(" and @ignored")
         chat.pump(0.5)
         assert "@ignored.log" not in "\n".join(chat.visible)
         chat.send("\r")
-        chat.shows("zzdone")
+        chat.shows("zzdone", "· attached deep/parser.py, 1 line", "· attached notes with blank.txt, 1 line")
         chat.leave()
-    assert last_user(s) == "read @deep/parser.py and @ignored"
+    said, _, files = last_user(s).partition("\n\n[Attached")
+    assert said == 'read @deep/parser.py and @"notes with blank.txt" and @ignored'
+    assert "\ndeep/parser.py:\n     1\tx\n" in files
+    assert "\nnotes with blank.txt:\n     1\tx\n" in files
+
+
+def test_a_command_that_becomes_a_message_is_shown_as_it_was_typed(stage):
+    s = stage(answer(text("zzfirst"), finish="length"), answer(text("zzsecond")))
+    with Chat(s) as chat:
+        chat.prompt().say("/init")
+        chat.shows("zzfirst", "> /init")
+        chat.idle()
+        chat.say("/continue")
+        chat.shows("zzsecond", "> /continue")
+        chat.idle()
+        assert "AGENTS.md" not in "\n".join(chat.lines)
+        assert "Continue exactly" not in "\n".join(chat.lines)
+        chat.say("/rewind")
+        chat.wait("  2  /init")
+        assert any("▶  1  /continue" in line for line in chat.visible)
+        chat.send("\x1b")
+        chat.wait(lambda: chat.draft == ">")
+        assert "AGENTS.md" not in "\n".join(chat.lines)
+        chat.leave()
+    assert "AGENTS.md" in last_user(s, 0)
+    assert "Continue exactly" in last_user(s, 1)
+    with Chat(s, "-c") as chat:
+        chat.shows("> /continue", "zzsecond")
+        chat.say("/rewind continue")
+        chat.wait(lambda: chat.draft == "> /continue")
+        chat.send("\x03")
+        chat.leave()
 
 
 def test_a_long_paste_is_folded_and_sent_whole(stage):
@@ -588,6 +633,58 @@ def test_resizing_while_a_reply_streams(stage):
         chat.leave()
         flat = "".join(chat.lines)
         assert all(f"W{n:03d}" in flat for n in range(150))
+
+
+def test_a_hundred_interrupts_from_elsewhere_leave_in_order(stage):
+    """Whatever falls into the end of the session, into that of the event loop and into that of the interpreter."""
+    s = stage(answer(text("zzdone")))
+    with Chat(s) as chat:
+        before = termios.tcgetattr(chat.master)
+        chat.prompt().say("hi")
+        chat.shows("zzdone")
+        chat.idle()
+        until = time.monotonic() + 20
+        while chat.process.poll() is None and time.monotonic() < until:
+            chat.process.send_signal(signal.SIGINT)
+            chat.pump(0.003)
+        assert chat.finish() == 0
+        assert termios.tcgetattr(chat.master) == before
+        assert chat.raw.rfind(b"\x1b[?2004l") > chat.raw.rfind(b"\x1b[?2004h")
+        assert "Traceback" not in "\n".join(chat.lines)
+        assert chat.visible[-1] == "1 turn · hypercode -c goes on"
+
+
+def test_the_status_line_fits_a_window_that_was_resized_while_idle(stage):
+    s = stage(answer(text("zzdone"), usage={"prompt_tokens": 900, "completion_tokens": 9, "total_tokens": 909}))
+    with Chat(s) as chat:
+        chat.prompt().say("hi")
+        chat.shows("zzdone")
+        chat.idle()
+        wide = r"script/s · ask · box: bubblewrap · context 909 tokens · [\d.]+ s"
+        chat.wait(lambda: re.fullmatch(wide, chat.status))
+        chat.resize(40, 24)
+        chat.wait(lambda: chat.status == "script/s · ask · box")
+        chat.resize(80, 24)
+        chat.wait(lambda: re.fullmatch(wide, chat.status))
+        chat.leave()
+
+
+@pytest.mark.parametrize("plain", [[], ["--plain"]])
+def test_ctrl_d_at_an_approval_is_a_no_and_no_end(plain, stage):
+    s = stage(asking("touch one"), answer(text("zzfirst")), answer(text("zzsecond")))
+    end = "\n" if plain else "\r"
+    with Chat(s, *plain) as chat:
+        chat.wait(lambda: any(line.startswith(">") for line in chat.visible))
+        chat.send(f"go{end}")
+        chat.wait("yes, once")
+        chat.send("\x04")
+        chat.shows("zzfirst")
+        chat.send(f"more{end}")
+        chat.shows("zzsecond")
+        chat.send("\x04")
+        assert chat.finish() == 0
+    assert results(s, 1) == ["refused: the user said no"]
+    assert not (s.workspace / "one").exists()
 
 
 @pytest.mark.parametrize("how", ["--plain", "TERM=dumb"])

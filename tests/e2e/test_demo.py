@@ -1,5 +1,6 @@
 """The tour: the chat itself with a scripted model, in real terminals and as a pipe; it leaves nothing behind."""
 
+import os
 import re
 import signal
 import subprocess
@@ -337,6 +338,39 @@ def test_ctrl_c_ends_it_where_nobody_can_answer(stage, tmp_path):
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err, CARD in out) == (130, "", False)
     assert sorted(temp.iterdir()) == []
+
+
+def test_what_a_killed_tour_left_is_removed_by_the_next(stage, tmp_path):
+    s, temp = stage(), tmp_path / "temp"
+    temp.mkdir()
+
+    def begun():
+        process = subprocess.Popen(
+            [HYPERCODE, "demo", "--speed", "0.1"],
+            env=s.environment(TMPDIR=str(temp)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        while "A tour of a minute" not in process.stdout.readline():
+            assert process.poll() is None
+        return process
+
+    with begun() as killed:
+        killed.kill()
+    [left] = temp.iterdir()
+    with begun() as running:
+        [other] = set(temp.iterdir()) - {left}
+        foreign = temp / "hypercode-demo-link"
+        foreign.symlink_to(tmp_path)
+        for folder in (left, other):
+            os.utime(folder, (1, 1))
+        done = s.run("demo", "--instant", TMPDIR=str(temp))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert set(temp.iterdir()) == {other, foreign}
+        assert (other / "tea").is_dir()
+        running.send_signal(signal.SIGTERM)
+    assert sorted(temp.iterdir()) == [foreign]
 
 
 def test_the_tour_in_readme_is_a_real_one():

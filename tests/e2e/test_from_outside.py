@@ -82,6 +82,33 @@ def test_in_the_chat_a_tool_that_runs_programs_asks_whatever_it_is_given(stage, 
     assert (s.workspace / "deployed").read_text() == "ls"
 
 
+def test_policy_replay_knows_the_tools_of_packages(stage, tmp_path):
+    calls = [("weather", {"city": "Ulm"}), ("deploy", {"command": "ls"}), ("weather", {}), ("gone", {})]
+    s = stage(answer(*[call(n, a, f"c{i}", i) for i, (n, a) in enumerate(calls)]), answer(text("done")))
+    path = installed(tmp_path / "site")
+    s.run("run", "go", PYTHONPATH=path)
+    [saved] = (s.home / "hypercode/state/sessions").glob("*/*.jsonl")
+
+    def replayed(*options, **environment):
+        done = s.run("policy", "replay", saved.stem, "--json", *options, **environment)
+        assert "Traceback" not in done.stderr
+        return [(c["tool"], c["decision"], c["rule"], c["flag"]) for c in json.loads(done.stdout)["calls"]]
+
+    unusable = ("weather", None, "its arguments are none that the tool takes", None)
+    gone = ("gone", None, "there is no such tool", None)
+    rule = "no tool of hypercode's own, and in no sandbox"
+    assert replayed(PYTHONPATH=path) == [
+        ("weather", "auto", "it names no path", None),
+        ("deploy", "ask", rule, "--mode auto --no-sandbox"),
+        unusable,
+        gone,
+    ]
+    assert replayed("--mode", "auto", PYTHONPATH=path)[1] == ("deploy", "auto", rule, None)
+    assert [c[2] for c in replayed()] == ["there is no such tool"] * 4
+    (tmp_path / "site" / "sunny_tools.py").write_text("raise OSError('broken')")
+    assert [c[2] for c in replayed(PYTHONPATH=path)] == ["there is no such tool"] * 4
+
+
 @pytest.mark.parametrize("how", ["command", "module"])
 def test_nothing_is_imported_from_the_current_folder(stage, how):
     s = stage(answer(text("hello")))

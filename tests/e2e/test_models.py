@@ -1,6 +1,7 @@
 """`hypercode models`: table and JSON, search, cache, offline, foreign text."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from list_server import ListServer
+from stage import HYPERCODE
 
 MODELS = {
     "data": [
@@ -154,3 +156,69 @@ def test_a_reader_that_goes_away_is_no_fault(stage, server):
         timeout=60,
     )
     assert (done.stdout.split()[0], done.stderr) == ("model", "")
+
+
+def local_port(stage, *servers):
+    """Lets `--local` look for just these servers."""
+    s = stage()
+    (s.home / "hypercode").mkdir()
+    ports = [int(server.base_url.split(":")[2].split("/")[0]) for server in servers]
+    (s.home / "hypercode" / "config.toml").write_text(f"local_ports = {ports or [1]}\n")
+    return s, ports
+
+
+def test_local_lists_the_servers_on_this_machine(stage, server):
+    with ListServer({"/models": {"data": [{"id": "tiny:1b", "context_length": 8192}]}}) as other:
+        s, ports = local_port(stage, server, other)
+        done = s.run("models", "--local")
+        assert done.returncode == 0
+        assert done.stderr == "".join(f"a model server at 127.0.0.1:{port}:\n" for port in ports)
+        rows = [line.split() for line in done.stdout.splitlines() if not line.startswith("model ")]
+        assert [(row[0], row[1]) for row in rows] == [
+            ("acme/small", "128k"),
+            ("acme/large", "1M"),
+            ("other/free:free", "?"),
+            ("tiny:1b", "8k"),
+        ]
+        done = s.run("--local", "models", "tiny", "--json")
+        [model] = json.loads(done.stdout)["models"]
+        assert (model["id"], model["server"], model["base_url"]) == (
+            "tiny:1b",
+            f"a model server at 127.0.0.1:{ports[1]}",
+            other.base_url,
+        )
+        done = s.run("models", "--local", "tiny")
+        assert done.stderr.splitlines()[0] == f"a model server at 127.0.0.1:{ports[0]}: no model matches 'tiny'."
+    assert server.keys == other.keys == [None, None, None], "no key is sent there"
+
+
+def test_local_without_a_server_says_so(stage):
+    s, _ = local_port(stage)
+    done = s.run("models", "--local")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == ("hypercode: no model server answers on this machine (ports 1); local_ports names others.\n")
+    assert json.loads(s.run("models", "--local", "--json").stdout)["models"] == []
+    done = s.run("models", "--local", "--base-url", "http://127.0.0.1:1/v1")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "hypercode: --local: looks for a server itself; leave out --base-url\n",
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+def test_a_list_that_cannot_be_written_is_said(stage, server):
+    command = f"{HYPERCODE} models > /dev/full"
+    s = stage()
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env=s.environment(HYPERCODE_BASE_URL=server.base_url),
+        cwd=s.workspace,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "hypercode: the list could not be written: No space left on device\n",
+    )

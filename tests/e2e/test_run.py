@@ -99,7 +99,8 @@ def test_json_lines_follow_the_schema(stage):
 @pytest.mark.parametrize(
     ("answers", "arguments", "code", "words"),
     [
-        ([answer(text("half"), finish="length")], [], 4, "cut off"),
+        ([answer(text("half"), finish="length")], [], 4, "cut by its length limit"),
+        ([answer(text("half"), finish="content_filter")], [], 4, "cut by the provider's content filter"),
         ([answer(text("half"), close="abort")], [], 4, "error:"),
         ([answer(call("ls", {}, "c"))] * 3, ["--max-turns", "2"], 3, "limit of 2 turns"),
         ([answer(call("bash", {"command": "touch x"}, "c")), answer(text("ok"))], [], 5, "--allow 'touch'"),
@@ -336,3 +337,35 @@ def test_a_folder_that_is_gone_is_wrong_use(stage):
 def test_policy_shows_odd_characters_harmlessly(stage):
     shown = stage().run("policy", "test", "--", "ls \x1b[2J").stdout
     assert "\x1b" not in shown
+
+
+def test_a_file_named_with_at_goes_with_the_task(stage):
+    s = stage(answer(text("Fine.")))
+    (s.workspace / "a.md").write_text("alpha\n")
+    done = s.run("run", "sum up @a.md @gone.md", stdin="@a.md @other.md")
+    assert (done.returncode, done.stdout) == (0, "Fine.\n")
+    assert "info: attached a.md, 1 line\ninfo: no file gone.md; sent as text\n" in done.stderr
+    [message] = [m["content"] for m in s.requests()[0]["messages"] if m["role"] == "user"]
+    assert message.startswith("sum up @a.md @gone.md\n\n<stdin>\n@a.md @other.md\n</stdin>\n\n[Attached")
+    assert message.endswith("\na.md:\n     1\talpha")
+
+
+@pytest.mark.parametrize(
+    ("file", "arguments", "said"),
+    [
+        ('[headers]\n"X Bad" = "1"\n', [], '{file}: headers."X Bad": is no name of an HTTP header'),
+        ('[headers]\nX-Bad = "ä"\n', [], "{file}: headers.X-Bad: has a value that no HTTP header can carry"),
+        ('add_dirs = ["/"]\n', [], "{file}: add_dirs: / is the whole disk"),
+        ("", ["--add-dir", "/"], "--add-dir: / is the whole disk"),
+        ("", ["-m", "a/b", "--local-model", "x.gguf"], "-m: not with x.gguf (--local-model), itself a model"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_the_start(stage, file, arguments, said):
+    s = stage()
+    path = s.home / "hypercode" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(file)
+    done = s.run("run", *arguments, "hi")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"hypercode: {said.format(file=path)}")
+    assert s.requests() == []

@@ -230,3 +230,18 @@ def test_ctrl_c_reaches_the_caller_while_a_question_is_open() -> None:
         terminal.send("\x03")
         terminal.wait("[interrupt]")
         assert any("yes, once" in line for line in terminal.visible)
+
+
+def test_ctrl_d_declines() -> None:
+    with Terminal(driver()) as terminal:
+        terminal.ready().send("ask\r")
+        terminal.wait("yes, once")
+        terminal.send("\x04")
+        terminal.wait("[answer n '']")
+        terminal.send("ask\r")
+        terminal.wait("yes, once")
+        terminal.send("wtoo")
+        terminal.wait(lambda: any("too" in line for line in terminal.visible))
+        terminal.send("\x04")  # the line is not empty
+        terminal.send("\x7f\x7f\x7f\x04")
+        terminal.wait(lambda: terminal.visible.count("[answer n '']") == 2)

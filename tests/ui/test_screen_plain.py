@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 import pytest
+from rich.cells import cell_len
 from screen_terminal import Terminal, clean_env, driver
 
 from hypercode.ui.hooks import Answer, Choice, Hooks
@@ -132,3 +133,45 @@ def test_importing_it_costs_no_toolkit() -> None:
         "import sys, hypercode.ui.plain; print([m for m in ('prompt_toolkit', 'rich', 'openai') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+async def test_a_question_is_wrapped_to_the_width_and_whole(pipes: Pipes) -> None:
+    screen = PlainScreen(input=pipes.input, output=pipes.output)
+    screen.exit()
+    command = "echo " + "漢字 " * 30 + "a" * 100 + "  two\tblanks \x1b[31mred\x1b[0m"
+    choices = [
+        Choice("y", "yes, once"),
+        Choice("s", "yes, 'a rule of some length' for this session, in all of its words"),
+    ]
+    asked = asyncio.create_task(screen.ask(["Run this command?", command], choices))
+    shown = ""
+
+    def over() -> bool:
+        nonlocal shown
+        shown += pipes.read()
+        return shown.endswith("? ")
+
+    await until(over)
+    asked.cancel()
+    first, *rows = [line for line in shown.split("\n") if line.startswith("| ")]
+    assert first == "| Run this command?"
+    assert max(map(cell_len, shown.split("\n"))) <= 80
+    assert "".join(row[2:] for row in rows) == ("echo " + "漢字 " * 30 + "a" * 100 + "  two\tblanks red").expandtabs(8)
+    assert "\n[y] yes, once  [s] yes, 'a rule of some length' for this session, in all of its\nwords\n? " in shown
+
+
+def test_ctrl_d_at_a_question_declines_and_the_terminal_goes_on() -> None:
+    with Terminal(driver("--plain")) as terminal:
+        terminal.wait(">")
+        terminal.send("ask\n")
+        terminal.wait("[n] no")
+        terminal.send("\x04")
+        terminal.wait("[answer n '']")
+        terminal.send("ask\n")
+        terminal.wait(lambda: "\n".join(terminal.lines).count("[n] no") == 2)
+        terminal.send("y\x04\x04")  # ends the line, as Enter does
+        terminal.wait("[answer y '']")
+        terminal.send("still here\n")
+        terminal.wait("you: still here")
+        terminal.send("quit\n")
+        assert terminal.finish() == 0

@@ -55,7 +55,12 @@ async def test_the_box_is_looked_for_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"add_dirs": ["/nowhere/at/all"]}, "not a folder"),
+        ({"add_dirs": ["/nowhere/at/all"]}, "^test: add_dirs: /nowhere/at/all is not a folder$"),
+        ({"add_dirs": ["/"]}, "^test: add_dirs: / is the whole disk: .* name the folders that are meant$"),
+        ({"add_dirs": ["/etc/../usr/.."]}, "is the whole disk"),
+        ({"add_dirs": ["/dev"]}, "^test: add_dirs: /dev is the kernel's, not a disk's: "),
+        ({"add_dirs": ["~nobody-of-that-name/x"]}, "~nobody-of-that-name/x is not a folder"),
+        ({"add_dirs": ["/proc/self"]}, "is the kernel's"),
         ({"allow": [""]}, "allow"),
     ],
 )
@@ -76,6 +81,41 @@ def test_model_settings():
     with pytest.raises(ConfigError, match="plain http"):
         model_settings(config(base_url="http://far.invalid/v1"), {"HYPERCODE_API_KEY": "k"})
     assert model_settings(config(base_url="http://127.0.0.1:1/v1"), {}).api_key is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ({"X Team": "a"}, r'test: headers."X Team": is no name of an HTTP header'),
+        ({"X-Team\nHost": "a"}, r'test: headers."X-Team\nHost": is no name'),
+        ({"X-Größe": "a"}, r'test: headers."X-Gr\u00f6\u00dfe": is no name'),
+        ({"": "a"}, r'test: headers."": is no name'),
+        ({"X:": "a"}, r'test: headers."X:": is no name'),
+        ({"Content-Length": "3"}, "test: headers.Content-Length: is set for each request by itself"),
+        ({"X-A": "ok", "X-B": "one\ntwo"}, "test: headers.X-B: has a value that no HTTP header can carry"),
+        ({"X-B": " a"}, "test: headers.X-B: has a value"),
+        ({"X-B": "größe"}, "test: headers.X-B: has a value"),
+        ({"X-B": ["a"]}, "test: headers.X-B: must be a text"),
+        ({"X-B": True}, "test: headers.X-B: must be a text"),
+    ],
+)
+def test_a_header_that_no_request_can_carry_is_refused(headers, words):
+    with pytest.raises(ConfigError) as caught:
+        model_settings(config(headers=headers), {"OPENROUTER_API_KEY": "k"})
+    assert str(caught.value).startswith(words)
+
+
+def test_headers_that_can_be_carried_are():
+    made = config(headers={"X-Team": "a b\tc", "x.y!#$%&'*+^_`|~": "", "X-Number": 7, "Authorization": "Bearer z"})
+    sent = {"X-Team": "a b\tc", "x.y!#$%&'*+^_`|~": "", "X-Number": "7", "Authorization": "Bearer z"}
+    assert model_settings(made, {"OPENROUTER_API_KEY": "k"}).headers == sent
+
+
+@pytest.mark.parametrize("key", ["sk-\u201ca", "sk a", "sk\x07a"])
+def test_a_key_that_no_header_can_carry_is_refused(key):
+    with pytest.raises(ConfigError, match=r"^OPENROUTER_API_KEY: the key for \S+ has") as caught:
+        model_settings(config(), {"OPENROUTER_API_KEY": key})
+    assert key not in str(caught.value)
 
 
 def test_the_log_has_no_secret_not_even_in_a_traceback(tmp_path):

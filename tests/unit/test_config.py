@@ -156,6 +156,20 @@ def test_the_stronger_of_local_and_base_url_counts(tmp_path, file, environ, flag
     assert loaded(tmp_path, file, flags=flags, environ=environ, profile=profile).local is local
 
 
+@pytest.mark.parametrize(
+    ("file", "flags"), [("", {"local_model": "m.gguf"}), ('local = true\nlocal_model = "m.gguf"\n', {})]
+)
+def test_a_model_and_a_file_are_one_too_many(tmp_path, file, flags):
+    path = tmp_path / "config.toml"
+    path.write_text(file)
+    with pytest.raises(ConfigError) as caught:
+        load(flags={**flags, "model": "acme/x"}, environ={}, user_file=path)
+    where = path if file else "--local-model"
+    assert str(caught.value) == f"-m: not with m.gguf ({where}), itself a model"
+    load(flags=flags, environ={"HYPERCODE_MODEL": "acme/x"}, user_file=path)  # the stronger one counts
+    load(flags={**flags, "model": "acme/x", "local_model": None}, environ={}, user_file=tmp_path / "none")
+
+
 @pytest.mark.parametrize("flags", [{"local": True}, {"local_model": "m.gguf"}])
 def test_local_and_a_base_url_are_one_too_many(tmp_path, flags):
     with pytest.raises(ConfigError) as caught:

@@ -184,3 +184,24 @@ def test_unreachable() -> None:
     found = unreachable_error(RuntimeError("certificate verify failed"), "https://x.example/v1")
     assert (found.retryable, "cannot trust x.example" in str(found)) == (False, True)
     assert type(unreachable_error(RuntimeError("x"), "x.example/v1")) is RequestRejected
+
+
+def test_a_long_list_of_names_is_cut_to_the_nearest() -> None:
+    names = [f"acme/tiny-{n}" for n in range(3000)] + ["acme/large-2", "other/large-v2"]
+
+    def said(message: str) -> str:
+        return str(http(404, json.dumps({"error": {"message": message}}).encode()))
+
+    text = said(f"model 'acme/lrge-2' not found, there are: {', '.join(names)}. Choose one")
+    assert text.startswith("gate.example (404): model 'acme/lrge-2' not found, there are: acme/large-2, ")
+    assert "other/large-v2" in text
+    assert text.endswith(", … (3002 in all). Choose one. Pick another model, or check the base URL.")
+    assert len(text) < 300
+    text = said(f"Unknown. Available: {', '.join(names)}")
+    first = ", ".join(names[:5])
+    assert f"Available: {first}, … (3002 in all)." in text
+    few = ", ".join(names[:10])
+    assert f"Available: {few}." in said(f"Unknown. Available: {few}")
+    words = "This, that, and more of it, is prose, in which commas stand, too, of course, but not, as a rule, so often"
+    assert words in said(words)
+    assert len(said("word " * 20_000)) < 800

@@ -147,6 +147,23 @@ def test_a_name_that_no_server_has(tmp_path, servers):
     )
 
 
+def test_of_very_many_models_a_few_are_named(tmp_path, servers):
+    many = {"/models": {"data": [{"id": f"org/model-{n}"} for n in range(3000)]}}
+    (first := tmp_path / "first").mkdir()
+    config, environ = configured(first, servers(many))
+    said = connect(config, environ).label()
+    assert said.endswith(
+        " There are 3000 models; -m chooses another one: "
+        + "".join(f"org/model-{n}, " for n in range(1, 11))
+        + "… (all of them: hypercode models --local)."
+    )
+    config, environ = configured(tmp_path, servers(many), model="org/modle-2718")
+    with pytest.raises(ConfigError) as caught:
+        connect(config, environ)
+    assert "there are: org/model-2718, org/model-" in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
 @pytest.mark.parametrize("set_by", ["file", "environment"])
 def test_the_usual_model_counts_where_it_is_here_and_is_no_error_elsewhere(tmp_path, servers, set_by):
     ports = servers(OLLAMA, VLLM)

@@ -12,8 +12,8 @@ from hypercode.messages import (
     Reply,
     ToolCall,
     check,
+    cut_by,
     is_cut,
-    is_filtered,
     parse_arguments,
     system,
     text_of,
@@ -34,12 +34,12 @@ FILTER = ("content_filter", "sensitive", "safety", "recitation", "prohibited_con
 def test_a_cut_answer_is_known_in_any_case(reason):
     for written in (reason, reason.upper(), reason.title()):
         assert (is_cut(written), Reply(finish_reason=written).cut) == (True, True)
-        assert is_filtered(written) is (reason in FILTER)
+        assert cut_by(written) == ("the provider's content filter" if reason in FILTER else "its length limit")
 
 
 @pytest.mark.parametrize("reason", [None, "", "stop", "STOP", "tool_calls", "end_turn", "eos"])
 def test_a_whole_answer_is_not_cut(reason):
-    assert (is_cut(reason), is_filtered(reason), Reply(finish_reason=reason).cut) == (False, False, False)
+    assert (is_cut(reason), cut_by(reason), Reply(finish_reason=reason).cut) == (False, "", False)
 
 
 def skeleton(messages):

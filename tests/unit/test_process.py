@@ -314,8 +314,10 @@ async def test_what_was_printed_is_shown_before_a_cancellation_ends(run):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_nothing_is_left_when_the_program_itself_is_killed(tmp_path, mark, how):
     script = f"""
-import asyncio, os
+import asyncio, os, signal
 from hypercode.process import run_group
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` and `&` make everything below them ignore these
+signal.signal(signal.SIGINT, signal.default_int_handler)
 command = "setsid sleep {mark} & trap '' TERM; sleep {mark}; sleep {mark}"
 asyncio.run(run_group(["/bin/bash", "-c", command], cwd="/", env={{"PATH": os.environ["PATH"]}}))
 """
