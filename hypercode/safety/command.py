@@ -21,6 +21,7 @@ from hypercode.safety.command_paths import inside, project_secret, resolve, secr
 from hypercode.safety.command_script import Simple, crude
 from hypercode.safety.command_unwrap import SHELLS, base, interprets
 from hypercode.safety.command_words import Form, Piece, Word, forms
+from hypercode.safety.command_work import LONGEST, STEPS, TooMuch, bounded, spend
 from hypercode.safety.decision import Decision, strictest
 from hypercode.safety.rules import Rule
 
@@ -56,6 +57,8 @@ _HARMLESS = (
     "!",
 )
 """Variables that may be shown; the first two have known values."""
+_QUOTED = re.compile(r"\\[\x00-\x7f]|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.S)
+_TOO_MUCH = "too many commands, words or choices in one line to look at all of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +82,21 @@ class Verdict:
 def classify(
     command: str, *, workspace: Path, home: Path, allow: Sequence[Rule] = (), deny: Sequence[Rule] = ()
 ) -> Verdict:
-    """Decide on a shell line that would start in `workspace` (absolute, as is `home`).  Never raises."""
+    """Decide on a shell line that would start in `workspace` (absolute, as is `home`).  Never raises.
+
+    A line that is too long to run, or takes more than the bound on work to look through, asks every time.
+    """
     gate = _Gate(str(workspace), str(home), tuple(allow), tuple(deny))
-    parts = gate.parts(command)
-    decision = strictest(p.decision for p in parts)
-    grant = None
-    if decision is Decision.ASK:
-        offers = {g for g in gate.offers if g}
-        rule = Rule(offers.pop()) if len(offers) == 1 else None
-        again = _Gate(str(workspace), str(home), (*allow, rule), tuple(deny)).parts(command) if rule else parts
-        grant = str(rule) if rule and strictest(p.decision for p in again) is Decision.AUTO else None
-    return Verdict(decision, tuple(parts), grant)
+    try:
+        with bounded(STEPS):
+            if len(command) > LONGEST:
+                raise TooMuch
+            parts = gate.parts(command)
+            decision = strictest(p.decision for p in parts)
+            return Verdict(decision, tuple(parts), gate.grant(command) if decision is Decision.ASK else None)
+    except TooMuch:
+        parts = gate.unfinished(command)
+        return Verdict(strictest(p.decision for p in parts), tuple(parts), None)
 
 
 def as_json(verdict: Verdict) -> dict[str, object]:
@@ -104,12 +111,17 @@ class _Gate:
     def __init__(self, workspace: str, home: str, allow: tuple[Rule, ...], deny: tuple[Rule, ...]) -> None:
         self.workspace, self.home, self.allow, self.deny = workspace, home, allow, deny
         self.offers: list[tuple[str, ...] | None] = []
+        self.judged: list[Part] = []
+        self.line: Line | None = None
 
     def parts(self, command: str) -> list[Part]:
         """Every part of the line, then what is wrong with the line as a whole."""
         found = _odd_characters(command)
-        line = Line(command, self.workspace, self.home)
-        parts = [p for item in line.items if (p := self.judge(line, item))]
+        line = self.line or Line(command, self.workspace, self.home)
+        self.line, self.judged = line, []
+        parts = self.judged
+        for item in line.items:
+            parts += [p] if (p := self.judge(line, item)) else []
         recovered = [Item(s, line.start, {}) for s in crude(command)] if found and not line.script.problems else []
         parts += [p for item in recovered if (p := self.judge(line, item))]
         parts += [Part(command, Decision.ASK, reason) for reason in [*line.script.problems, *found]]
@@ -119,15 +131,38 @@ class _Gate:
             self.offers.append(None)
         return parts
 
+    def grant(self, command: str) -> str | None:
+        """The narrowest rule that would let the line, judged before, pass."""
+        offers = {g for g in self.offers if g}
+        rule = Rule(offers.pop()) if len(offers) == 1 else None
+        if rule is None:
+            return None
+        again = _Gate(self.workspace, self.home, (*self.allow, rule), self.deny)
+        again.line = self.line
+        try:
+            passes = strictest(p.decision for p in again.parts(command)) is Decision.AUTO
+        except TooMuch:
+            return None
+        return str(rule) if passes else None
+
+    def unfinished(self, command: str) -> list[Part]:
+        """What was found out about a line that is too much, and what holds for the rest of it."""
+        parts = [p for p in self.judged if p.decision is Decision.DENY]
+        parts += [Part(command, Decision.DENY, f"deny rule: {r}") for r in self.deny if r.mentioned(command)]
+        reason = f"longer than a command can be ({LONGEST} characters)" if len(command) > LONGEST else _TOO_MUCH
+        return [*parts[:1], Part(command, Decision.ALWAYS_ASK, reason)]
+
     def judge(self, line: Line, item: Item) -> Part | None:
         """The decision on one simple command; None for recovered text that holds nothing forbidden."""
         simple = item.simple
+        spend(4 + len(simple.words))
         reading = None if simple.recovered or simple.construct else self.reads(item)
         views = line.views(item)
         if isinstance(reading, Reading) and simple.words and simple.words[0].raw not in ("time", "timeout"):
             views = views[:1]
         for rule in self.deny:
             unseen = line.beyond or _unknowable(views, simple)
+            spend(len(views) + (len(line.command) // 20 if unseen else 0))
             if any(_forbids(rule, v) for v in views) or (unseen and rule.mentioned(line.command)):
                 return Part(simple.text, Decision.DENY, f"deny rule: {rule}")
         if why := self.breaks(line, item, views, reading):
@@ -181,6 +216,7 @@ class _Gate:
         choices = [sorted(item.values[v]) for v in looped]
         reading: Reading | str = "not on the list of readers"
         for at, pick in enumerate(product(*choices)):
+            spend(20 + len(item.values) // 8 + 2 * len(words))
             values = {**item.values, **{v: frozenset({t}) for v, t in zip(looped, pick, strict=True)}}
             reading = self.reads_one(item, name, [f for w in words[1:] for f in forms(w, values, self.home)])
             if not isinstance(reading, Reading) or at > 64:
@@ -295,7 +331,8 @@ def _tokens(simple: Simple) -> tuple[str, ...] | None:
 def _forbids(rule: Rule, view: View) -> bool:
     head = view.simple.words[0] if view.simple.words else None
     glob = bool(re.search(r"[*?\[\x00]", view.name)) or (head is not None and not head.static)
-    texts = [a.text for a in view.args]
+    texts = [a.text + "\0" * a.glob for a in view.args]  # a pattern may name what the rule names, with more behind it
+    spend(2 + len(texts) // 2 + (sum(map(len, texts)) // 20 if interprets(view.name) else 0))
     if rule.forbids(view.name, texts, glob=glob):
         return True
     return interprets(view.name) and any(re.search(r"[\s(\"'`{;]", t) and rule.mentioned(t) for t in texts)
@@ -318,8 +355,9 @@ def _unknowable(views: list[View], simple: Simple) -> bool:
 
 
 def _odd_characters(command: str) -> list[str]:
+    spend(len(command) // 10)
     found = []
-    bare = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", "", command, flags=re.S)
+    bare = _QUOTED.sub("", command)
     if not bare.isascii():
         found.append("a character outside ASCII, outside quotes")
     strange = sorted({f"U+{ord(c):04X}" for c in command if not c.isprintable() and c not in "\n\t"})

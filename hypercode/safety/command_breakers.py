@@ -10,14 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hypercode.safety.command_danger import ALWAYS, ALWAYS_WITH, NETWORK, VERBED, danger_verbs
+from hypercode.safety.command_danger import ALWAYS, ALWAYS_WITH, NETWORK, VERBED, danger_verbs, then
 from hypercode.safety.command_flags import Reading
 from hypercode.safety.command_git import git_breaker, git_verb
+from hypercode.safety.command_network import sends
 from hypercode.safety.command_paths import device, inside, persistent, precious, project_secret, resolve, secret
 from hypercode.safety.command_script import Simple
 from hypercode.safety.command_table import TABLE
 from hypercode.safety.command_unwrap import base, interprets, literals
 from hypercode.safety.command_words import UNKNOWN, Form, forms, secret_name
+from hypercode.safety.command_work import spend
 
 __all__ = ["FILTERS", "View", "breaker", "places", "redirect_breaker"]
 
@@ -80,12 +82,25 @@ _EVERY = re.compile(r"/\*(\.\w+)$")  # every file of a kind, which is not meant 
 _IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in")
 _ENVIRON_CODE = re.compile(r"environ|getenv|process\.env|\bENV\b|%ENV|_ENV")
 _FETCHED = re.compile(
-    r"(?:exec|eval|compile|Function|instance_eval|vm\.run\w*|runpy)\b.*(?:urlopen|urllib|requests|http|fetch|LWP|open-uri|curl|wget|socket)"
-    r"|(?:urlopen|requests\.|httpx|fetch\(|https?://|curl|wget).*(?:\bexec\(|\beval\(|os\.system|\|\s*(?:ba)?sh\b)"
-    r"|(?i:socket).*(?:dup2|pty\b|subprocess|/bin/(?:ba)?sh|exec)",
+    "|".join(
+        f"(?:{then(first, second)})"
+        for first, second in (
+            (
+                r"(?:exec|eval|compile|Function|instance_eval|vm\.run\w*|runpy)\b",
+                "urlopen|urllib|requests|http|fetch|LWP|open-uri|curl|wget|socket",
+            ),
+            (
+                r"urlopen|requests\.|httpx|fetch\(|https?://|curl|wget",
+                r"\bexec\(|\beval\(|os\.system|\|\s*(?:ba)?sh\b",
+            ),
+            ("(?i:socket)", r"dup2|pty\b|subprocess|/bin/(?:ba)?sh|exec"),
+        )
+    ),
     re.S,
 )
-_FORKS = re.compile(r"os\.fork|fork\s+while|fork\(\)|while\s*\(?\s*(?:1|true)\s*\)?.*fork", re.IGNORECASE | re.S)
+_FORKS = re.compile(
+    r"os\.fork|fork\s+while|fork\(\)|" + then(r"while\s*+(?:\(\s*+)?(?:1|true)", "fork"), re.IGNORECASE | re.S
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +130,7 @@ def places(view: View) -> Iterator[str]:
     if view.reading is not None:
         texts = [*view.reading.content, *view.reading.names]
     for text in texts:
+        spend(4 + len(text) // 30)
         text = text.replace(UNKNOWN, "*")
         pieces = {text, text.lstrip("@<"), *re.split(r"[=@:,<]", text)}
         if text.startswith("-") and not text.startswith("--"):
@@ -129,6 +145,7 @@ def breaker(view: View) -> str:
     name, args = view.name, view.args
     if view.tail and not _known(name):
         return ""
+    spend(5 + len(args) + len(view.simple.words))
     texts = [a.shortest for a in args]
     if name in ALWAYS and not set(texts or [""]) <= ALWAYS_WITH.get(name, set()):
         return f"{ALWAYS[name]}: {name}"
@@ -143,7 +160,7 @@ def breaker(view: View) -> str:
         or _writes(view)
         or _container(view)
         or _signals(view, texts)
-        or _sends(view, texts)
+        or sends(view.name, texts, view.simple)
         or (_code(view) if interprets(name) else "")
     )
 
@@ -296,56 +313,12 @@ def _signals(view: View, texts: Sequence[str]) -> str:
     return ""
 
 
-def _sends(view: View, texts: Sequence[str]) -> str:
-    """Data that leaves: command output or files handed to a program that talks to the network."""
-    if view.name not in NETWORK:
-        return ""
-    words = view.simple.words
-    if any(w.holes & {"command_substitution", "process_substitution", "unknown"} for w in words):
-        return f"could carry data out: {view.name} with the output of a command"
-    joined = " ".join(texts)
-    local = re.search(r"(?:^|[/@\s])(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?=[:/\s]|$)", joined)
-    if local and view.name in ("curl", "wget", "http", "https", "xh"):
-        return ""
-    if re.search(
-        r"(?:^|\s)(?:-\w*T\s?\S|--upload-file|--post-file|--body-file|-\w*F\s?\S*=[@<]|--form[ =]\S*=[@<]|-\w*d\s?\S*@|--data(?:-\w+)?[ =]\S*@|--json[ =]@|\S+@\S*\.\w+$)",
-        joined,
-    ) and view.name in ("curl", "wget", "http", "https", "xh", "aria2c"):
-        return f"uploads a file: {view.name}"
-    if view.name in (
-        "nc",
-        "ncat",
-        "netcat",
-        "socat",
-        "telnet",
-        "mail",
-        "mailx",
-        "sendmail",
-        "mutt",
-        "openssl",
-        "ftp",
-        "tftp",
-        "ssh",
-    ) and (view.simple.piped or view.simple.stdin or any("<" in r.op for r in view.simple.redirects)):
-        return f"sends its input away: {view.name}"
-    operands = [t for t in texts if not t.startswith("-")]
-    if view.name in ("scp", "rsync", "rclone", "sftp") and len(operands) > 1 and ":" in operands[-1]:
-        return f"uploads a file: {view.name}"
-    if re.search(r"(?:-e|-c|--exec|--sh-exec|EXEC:|SYSTEM:)", joined) and view.name in (
-        "nc",
-        "ncat",
-        "netcat",
-        "socat",
-    ):
-        return f"gives a shell to the network: {view.name}"
-    return ""
-
-
 def _code(view: View) -> str:
     for arg in view.args:
         code = arg.text
         if len(code) < 4 or not re.search(r"[\s(\"'`{]", code):
             continue
+        spend(20 + len(code) // 2)
         if _FORKS.search(code):
             return "starts processes without end"
         if _FETCHED.search(code):
@@ -378,6 +351,7 @@ def redirect_breaker(
             text = form.text.replace(UNKNOWN, "*")
             if text.startswith(("/dev/tcp/", "/dev/udp/")):
                 return "the shell's own network connection"
+            spend(5)
             for path in resolve(text, folders) if text.strip("*") else ():
                 if secret(path, workspace, home):
                     return f"secret: {path}"

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["ALWAYS", "ALWAYS_WITH", "DECODERS", "DOWNLOADERS", "NETWORK", "VERBED", "danger_verbs"]
+from hypercode.safety.command_work import spend
+
+__all__ = ["ALWAYS", "ALWAYS_WITH", "DECODERS", "DOWNLOADERS", "NETWORK", "VERBED", "danger_verbs", "then"]
+
+
+def then(first: str, second: str) -> str:
+    """An expression for two things with anything between them, for which no text takes longer than its length.
+
+    Only the first place of the first is tried: whatever follows another one follows that, too.
+    """
+    return rf"\A(?>.*?(?:{first})).*(?:{second})"
+
 
 ALWAYS: dict[str, str] = {
     name: why
@@ -79,12 +90,15 @@ DECODERS = {
 }
 
 # A program, and a pattern over its arguments joined by blanks.
-_VERBS: list[tuple[str, re.Pattern[str], str]] = [
-    (names, re.compile(pattern), why)
+_VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
+    (frozenset(names.split()), re.compile(pattern, re.S), why)
     for names, pattern, why in [
         (
             "gh glab",
-            r"(?:^|\s)auth (?:\S+ )*?(?:token|status .*(?:-t\b|--show-token)|git-credential)|^(?:repo|secret|ssh-key) (?:delete|archive)|^auth setup-git",
+            then(r"(?:^|\s)auth (?:\S+ )??status ", r"-t\b|--show-token")
+            + "|"
+            + then(r"(?:^|\s)auth ", r"\btoken|git-credential")
+            + r"|^(?:repo|secret|ssh-key) (?:delete|archive)|^auth setup-git",
             "shows or changes stored credentials",
         ),
         ("gh glab", r"^gist create|^release upload", "uploads files"),
@@ -93,7 +107,11 @@ _VERBS: list[tuple[str, re.Pattern[str], str]] = [
             r"\bauth (?:token|whoami)|\benv pull|\btokens?\b",
             "shows stored secrets",
         ),
-        ("gcloud", r"auth .*print-|secrets versions access|auth application-default", "shows stored secrets"),
+        (
+            "gcloud",
+            then("auth ", "print-") + r"|secrets versions access|auth application-default",
+            "shows stored secrets",
+        ),
         ("az", r"get-access-token|keyvault secret|ad sp create|credential", "shows stored secrets"),
         (
             "aws",
@@ -107,11 +125,11 @@ _VERBS: list[tuple[str, re.Pattern[str], str]] = [
         ("vault", r"^(?:read|kv|print|token|login)", "shows stored secrets"),
         ("doppler chamber infisical", r"secrets|read|export|download", "shows stored secrets"),
         ("heroku", r"auth:token|config", "shows stored secrets"),
-        ("kubectl oc", r"\bsecrets?\b|config view.*--raw|\btoken\b", "shows stored secrets"),
+        ("kubectl oc", r"\bsecrets?\b|\btoken\b|" + then("config view", "--raw"), "shows stored secrets"),
         ("kubectl oc helm", r"\b(?:delete|drain|uninstall)\b", "removes things elsewhere"),
         (
             "terraform tofu pulumi",
-            r"^(?:destroy|apply.*-destroy|state rm)|output.*-(?:json|raw)",
+            r"^(?:destroy|state rm)|" + then("^apply", "-destroy") + "|" + then("output", "-(?:json|raw)"),
             "removes things elsewhere or shows secrets",
         ),
         ("sops", r"(?:^|\s)(?:-d|--decrypt|decrypt|exec-)", "shows stored secrets"),
@@ -121,26 +139,29 @@ _VERBS: list[tuple[str, re.Pattern[str], str]] = [
         ("ssh-add", r"-[LDd]", "uses stored keys"),
         (
             "npm pnpm yarn",
-            r"^token\b|config (?:get|list|ls).*(?:auth|token|--json)|^config (?:set|delete|edit)|^set ",
+            r"^token\b|^config (?:set|delete|edit)|^set |" + then("config (?:get|list|ls)", "auth|token|--json"),
             "shows or changes stored settings",
         ),
         ("pip pip3 conda mamba poetry", r"^config (?!list|get|debug|--show)\S", "changes stored settings"),
         (
             "pip pip3 pipx uv",
-            r"(?:install|add|tool|run).*(?:https?://|git\+|svn\+|hg\+|bzr\+|--index-url|--extra-index-url|(?:^|\s)-i\s?\S|--trusted-host|--find-links)",
+            then(
+                "install|add|tool|run",
+                r"https?://|git\+|svn\+|hg\+|bzr\+|--index-url|--extra-index-url|\s-i\s?\S|--trusted-host|--find-links",
+            ),
             "code from an address",
         ),
         (
             "npm pnpm yarn bun npx bunx",
-            r"(?:^|\s)(?:i|in|install|add|exec|dlx|x|-y|--yes|ci)?\s?\S*(?:https?://|git\+|git://|git@)|--registry",
+            r"https?://|git\+|git://|git@|--registry",
             "code from an address",
         ),
-        ("deno bun", r"(?:^|\s)(?:run|install|eval|x)?.*https?://", "code from an address"),
+        ("deno bun", r"https?://", "code from an address"),
         ("gem cpan cpanm luarocks", r"https?://|--source", "code from an address"),
-        ("helm kubectl", r"(?:-f|--filename|install|apply).*https?://", "code from an address"),
+        ("helm kubectl", then("-f|--filename|install|apply", "https?://"), "code from an address"),
         (
             "systemctl service",
-            r"^(?!(?:--\S+ )*(?:status|list-\S+|show|is-\S+|cat|--version)\b).*\S",
+            r"^(?!(?:--\S+ )*(?:status|list-\S+|show|is-\S+|cat|--version)\b)\s*\S",
             "starts or changes services",
         ),
         ("journalctl", r"--(?:vacuum|rotate|flush)", "removes logs"),
@@ -149,10 +170,14 @@ _VERBS: list[tuple[str, re.Pattern[str], str]] = [
             r"^(?:system|volume|image|container|builder) (?:prune|rm|remove)|^volume",
             "removes containers' data",
         ),
-        ("docker podman", r"^login\b.*-p", "password on the command line"),
+        ("docker podman", then(r"^login\b", "-p"), "password on the command line"),
         ("pre-commit husky lefthook overcommit simple-git-hooks", r"^(?:install|init|add)", "plants git hooks"),
         ("direnv", r"^(?:allow|permit|grant|edit|exec)", "lets a folder run code"),
-        ("git", r"^lfs (?:install|prune)|^(?:clone|init).*(?:--template|--config|-c )", "changes what git runs"),
+        (
+            "git",
+            r"^lfs (?:install|prune)|" + then("^(?:clone|init)", "--template|--config|-c "),
+            "changes what git runs",
+        ),
         ("git-lfs", r"^install", "changes what git runs"),
         ("chmod", r"(?:^|\s)(?:[ugoa]*\+[rwxXt]*s|[ugoa]*=[rwxXt]*s|0?[24567]\d{3})\b", "sets the owner's powers"),
         ("chown chgrp", r"(?:^|\s)(?:root|0)(?:[:.]|\s)", "gives files to root"),
@@ -161,12 +186,12 @@ _VERBS: list[tuple[str, re.Pattern[str], str]] = [
         ("dropdb dropuser", r"", "removes a database"),
         (
             "psql mysql sqlite3 mariadb",
-            r"(?i)\bdrop\s+(?:database|schema|table)|\btruncate\b|\bdelete\s+from\b(?!.*\bwhere\b)",
+            r"(?i)\bdrop\s+(?:database|schema|table)|\btruncate\b|\bdelete\s+from\b(?!(?:(?!\bdelete\b)[^;])*\bwhere\b)",
             "removes data",
         ),
         ("redis-cli mongo mongosh", r"(?i)flushall|flushdb|dropDatabase", "removes data"),
         ("defaults", r"^write|^delete", "changes stored settings"),
-        ("hypercode", r"^(?!(?:policy|--version|--help|doctor|models|sessions list)\b).*", "this program itself"),
+        ("hypercode", r"^(?!(?:policy|--version|--help|doctor|models|sessions list)\b)", "this program itself"),
         (
             "claude codex gemini aider opencode",
             r"dangerous|--yolo|--full-auto|bypass|--yes-always|-y\b",
@@ -189,12 +214,13 @@ _VERBS: list[tuple[str, re.Pattern[str], str]] = [
 ]
 
 
-VERBED = {name for names, _, _ in _VERBS for name in names.split()}
+VERBED = {name for names, _, _ in _VERBS for name in names}
 
 
 def danger_verbs(name: str, texts: Sequence[str]) -> str:
     """Why this program with these arguments asks every time; empty if it need not."""
+    if name not in VERBED:
+        return ""
     joined = " ".join(texts)
-    return next(
-        (f"{why}: {name}" for names, pattern, why in _VERBS if name in names.split() and pattern.search(joined)), ""
-    )
+    spend(10 + len(joined) // 5)
+    return next((f"{why}: {name}" for names, pattern, why in _VERBS if name in names and pattern.search(joined)), "")

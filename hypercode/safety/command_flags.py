@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from hypercode.safety.command_paths import project_secret
 from hypercode.safety.command_table import FIND_PLAIN, FIND_VALUE, TABLE, TEST_WORDS, VERSION, Spec
 from hypercode.safety.command_words import Form, decode, forms
+from hypercode.safety.command_work import spend
 
 __all__ = ["Reading", "Refused", "arguments", "check"]
 
@@ -51,6 +52,7 @@ def arguments(name: str, spec: Spec, args: Sequence[Form]) -> Reading:
     out = Reading(f"read-only: {name}", here=spec.operands in ("paths", "names", "pattern", "git"))
     operands: list[Form] = []
     flags: set[str] = set()
+    spend(2 + 3 * len(args))
     unrestricted = [a.text for a in args if re.fullmatch(r"-[\w.]*u[\w.]*|--unrestricted", a.text)]
     at, open_ = 0, True
     while at < len(args):
@@ -193,13 +195,14 @@ _FD = Spec(
 
 _SED_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:\\.|\[[^\]/\\\n]+\]|[^/\\\n\[])*/I?)"
 _SED_SIMPLE = re.compile(
-    rf"[\s;]*(?:{_SED_ADDRESS}(?:\s*,\s*(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*!?\s*(?:(?:[pPdDgGhHxNn=zl]|[qQ]\s*\d*)\s*(?=[;\n}}]|$)|\{{|\}}|(?=s))"
+    rf"[\s;]*+(?:{_SED_ADDRESS}(?:\s*+,\s*+(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*+!?\s*+(?:(?:[pPdDgGhHxNn=zl]|[qQ]\s*\d*)\s*(?=[;\n}}]|$)|\{{|\}}|(?=s))"
 )
 
 
 def _sed_script(script: str) -> None:
-    at = 0
-    while script[at:].strip(" \t\n;"):
+    at, end = 0, len(script.rstrip(" \t\n;"))
+    while at < end:
+        spend(8)
         match = _SED_SIMPLE.match(script, at)
         if not match:
             raise Refused("a sed script that is not only printing and replacing")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hypercode.safety.command_script import Redirect, document
 from hypercode.safety.command_words import Word, decode
+from hypercode.safety.command_work import spend
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -87,6 +88,7 @@ class Found:
         self.assigns.append((match[0] if match else "", held))
 
     def redirect(self, node: Node) -> None:
+        spend(12)
         if node.type == "heredoc_redirect":
             self.heredoc(node)
             return

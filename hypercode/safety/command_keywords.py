@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hypercode.safety.command_words import Word
+from hypercode.safety.command_work import spend
 
 __all__ = ["ends_early", "misread", "readings"]
 
@@ -25,7 +26,9 @@ _NAME = rf"(?!{_OPENER}|(?:time|coproc)\b)\w+"
 _PREFIX = re.compile(
     rf"(?<![\w-])(?:(?:!|time|coproc(?:[ \t]+{_NAME})?)(?:[ \t]+(?:-p|--))*[ \t]+){{1,50}}(?=[({{]|\[\[|{_OPENER})"
 )
-_HEAD = re.compile(rf"(?:function[ \t]+[^\s()]+|[\w.:-]+[ \t]*\([ \t]*\))(?:[ \t]*\([ \t]*\))?\s+(?={_OPENER})")
+_HEAD = re.compile(
+    rf"(?:function[ \t]+[^\s()]+|(?<![\w.:-])[\w.:-]+[ \t]*\([ \t]*\))(?:[ \t]*\([ \t]*\))?\s+(?={_OPENER})"
+)
 _START = re.compile(
     r"[;&|(){}\n\r\0`]+|(?<![\w$./-])(?:(?:(?:!|time|coproc)\s+)+|(?:if|then|elif|else|while|until|do)\s)"
 )
@@ -42,9 +45,14 @@ def misread(words: Sequence[Word]) -> bool:
     return not _RESERVED.isdisjoint(names[at : at + (2 if "coproc" in names[:at] else 1)])
 
 
-def ends_early(inside: str, after: str) -> bool:
+def ends_early(source: str, start: int, end: int) -> bool:
     """Whether the text of a substitution begins a `case` that only the text behind the substitution ends."""
-    return "case" in inside and len(_ESAC.findall(inside)) < len(_CASE.findall(inside)) and "esac" in after
+    spend((end - start) // 500)
+    if source.find("case", start, end) < 0:
+        return False
+    inside = source[start:end]
+    spend((end - start) // 50 + len(source) // 2000)
+    return len(_ESAC.findall(inside)) < len(_CASE.findall(inside)) and source.find("esac", end) >= 0
 
 
 def readings(command: str) -> Iterator[str]:
@@ -52,6 +60,7 @@ def readings(command: str) -> Iterator[str]:
 
     The line without what confuses the grammar, then what follows each place where a command may begin.
     """
+    spend(len(command) // 20)
     text = re.sub(r"\\\r?\n", "", command)
     text = _HEAD.sub(" ", _PREFIX.sub(" ", text))
     yield text

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, islice, takewhile
 
 from hypercode.safety.command_breakers import FILTERS, View, places
 from hypercode.safety.command_danger import DECODERS, DOWNLOADERS, NETWORK
@@ -18,7 +18,8 @@ from hypercode.safety.command_parse import parse
 from hypercode.safety.command_paths import project_secret, resolve
 from hypercode.safety.command_script import Script, Simple
 from hypercode.safety.command_unwrap import SHELLS, base, interprets, literals, runs_any_tail, scripts, tails
-from hypercode.safety.command_words import UNKNOWN, Form, Word, forms, secret_name
+from hypercode.safety.command_words import UNKNOWN, Form, Word, decode, forms, secret_name
+from hypercode.safety.command_work import spend
 
 __all__ = ["Item", "Line"]
 
@@ -30,8 +31,10 @@ _STARTS = re.compile(
     r"PROMPT_COMMAND|PS[0-4]|BASH_ENV|ENV|(?:MAN|SYSTEMD_)?(?:PAGER|EDITOR)|VISUAL|BROWSER|LESS(?:OPEN|CLOSE)|GIT_\w+|\w+_(?:COMMAND|ASKPASS)"
 )
 """Variables whose text is run as a command sooner or later."""
-_LOOP = re.compile(r"\b(?:for|while|until|select)\b.*\bdone\b", re.DOTALL)
-_SHELL_OUT = re.compile(r"!\s*([^\n\"']+)|(?:^|[;\d$/}\n])\s*e\s+([^\n\"']+)")  # of editors, and of sed
+_MOST_FOLDERS = 32  # folders the shell may stand in; beyond that it may stand anywhere
+_LONG_NAME = 1000  # characters of a pattern for a program's name, beyond which it may name any
+_LOOP = re.compile(r"\A(?>.*?\b(?:for|while|until|select)\b).*\bdone\b", re.DOTALL)
+_SHELL_OUT = re.compile(r"!\s*([^\n\"']+)|(?:^|[;\d$/}\n])[^\S\n]*e\s+([^\n\"']+)")  # of editors, and of sed
 _GUESSES = ("rm", "dd", "mv", "chmod")
 _DUMPERS = {"env", "printenv", "set", "export", "declare", "compgen"}
 _SEARCHERS = {"grep", "egrep", "fgrep", "rg", "awk", "sed"}
@@ -74,24 +77,29 @@ class Line:
         for simple in self.script.commands:
             for name, word in simple.assigns:
                 given.setdefault(name, []).append(word)
+        for name, word in self._positional():
+            given.setdefault(name, [decode("$_")]).append(word)
         for _ in range(3 if given else 0):
             for name, words in given.items():
                 texts = {f.text for w in words for f in forms(w, values, self.home)}
                 unsure = len(texts) > 64 or bool(self.script.problems)
                 values[name] = frozenset(sorted(texts)[:64] + ([UNKNOWN] if unsure else []))
-        for simple in self.script.commands:
-            if simple.words and simple.words[0].raw == "read":
-                said = [
-                    f.text
-                    for s in self.script.commands
-                    if _says(s)
-                    for w in s.words[1:]
-                    for f in forms(w, values, self.home)
-                ]
-                values.update(
-                    {w.raw: frozenset({UNKNOWN, *said[:64]}) for w in simple.words[1:] if w.raw.isidentifier()}
-                )
+        reads = [s for s in self.script.commands if s.words and s.words[0].raw == "read"]
+        said = (
+            f.text for s in self.script.commands if _says(s) for w in s.words[1:] for f in forms(w, values, self.home)
+        )
+        handed = frozenset({UNKNOWN, *islice(said, 64)}) if reads else frozenset[str]()
+        values.update({w.raw: handed for s in reads for w in s.words[1:] if w.raw.isidentifier()})
         return values
+
+    def _positional(self) -> Iterator[tuple[str, Word]]:
+        """What the line hands to its own functions, and by `set`, as `$1`, `$@` and the like."""
+        for simple in self.script.commands:
+            if simple.words and (simple.words[0].raw in self.script.functions or simple.words[0].raw == "set"):
+                spend(3 * len(simple.words))
+                first = 2 if len(simple.words) > 1 and simple.words[1].raw == "--" else 1
+                for at, word in enumerate(simple.words[first:], 1):
+                    yield from ((name, word) for name in ("@", "*", *([str(at)] if at < 10 else [])))
 
     def _items(self) -> list[Item]:
         """Follow `cd` through the line: after `&&` it has happened, after anything else it may have."""
@@ -108,8 +116,11 @@ class Line:
             scope = simple.scope
             known = next(scope[:n] for n in range(len(scope), -1, -1) if scope[:n] in states)
             here, other = states[known]
+            spend(2 + (len(here) + len(other) + len(self.values)) // 8)
             if not simple.after_and:
                 here, other = here | other, frozenset[str]()
+            if len(here) > _MOST_FOLDERS:
+                here = frozenset({"/", self.home, *self.start})
             items.append(Item(simple, here, {**self.values, "PWD": here}))
             states[scope] = self._moved(simple, here, other)
             yield states[scope]
@@ -145,13 +156,15 @@ class Line:
         views: list[View] = []
         texts: list[str] = []
         seen: set[tuple[str, ...]] = set()
-        pending = deque((flat[i:], False) for i in range(first))
+        pending: deque[tuple[list[Form], bool]] = deque()
+        self._await(pending, ((flat[i:], False) for i in range(first)))
         if item.simple.recovered:  # where a command begins in it nobody knows
-            pending += [(flat[i:], True) for i in range(first, len(flat))]
+            self._await(pending, ((flat[i:], True) for i in range(first, len(flat))))
         pending += [([Form(n), *flat[1:]], False) for n in _GUESSES if flat and _may_be(flat[0], n)]
         texts += [] if flat else self._started(item)
         while pending and len(views) < _MOST_VIEWS:
             words, covered = pending.popleft()
+            spend(2 + len(words) // 8)
             key = tuple(w.text for w in words)
             if not words or key in seen:
                 continue
@@ -161,8 +174,9 @@ class Line:
             texts += self._texts(item, view, covered)
             if covered and runs_any_tail(words):
                 continue  # every tail of it is on the list already
-            handed = [*self._said, *self._found] if view.name in _INPUT_RUNNERS else []
-            pending += [([*t, *handed], runs_any_tail(words) and not handed) for t in tails(words)]
+            handed = self._handed(item) if view.name in _INPUT_RUNNERS else []
+            again = runs_any_tail(words) and not handed
+            self._await(pending, (([*t, *handed], again) for t in tails(words)))
         self.beyond |= bool(pending) or (bool(texts) and self.depth >= _NEST)
         for text in dict.fromkeys(texts) if self.depth < _NEST else ():
             inner = Line(text, self.workspace, self.home, item.folders, self.depth + 1, item.values)
@@ -170,10 +184,26 @@ class Line:
             self.beyond |= inner.beyond
         return views
 
+    def _await(self, pending: deque[tuple[list[Form], bool]], more: Iterator[tuple[list[Form], bool]]) -> None:
+        """Put more commands on the list, as many as will be looked at."""
+        for words, covered in more:
+            if len(pending) > _MOST_VIEWS:
+                self.beyond = True
+                return
+            spend(1 + len(words) // 50)
+            pending.append((words, covered))
+
     def _view(self, item: Item, words: list[Form], tail: bool) -> View:
+        spend(2)
         name = base(words[0].shortest).lower()
         extra = [Form(w.raw) for w in item.simple.stdin] if interprets(name) else []
         return View(name, (*words[1:], *extra), item.simple, item.folders, self.workspace, self.home, tail=tail)
+
+    def _handed(self, item: Item) -> list[Form]:
+        """What `xargs` and its kind may put behind their command."""
+        given = [f for w in item.simple.stdin for f in forms(w, item.values, self.home)]
+        spend(len(given) + len(self._said) + len(self._found))
+        return [*self._said, *self._found, *given]
 
     @cached_property
     def _said(self) -> list[Form]:
@@ -202,9 +232,12 @@ class Line:
             yield from (
                 decoded for w in item.simple.stdin for f in forms(w, item.values, self.home) if (decoded := f.text)
             )
-            if item.simple.piped and self._said:
+        if view.name in SHELLS or view.name in ("source", "."):
+            fed = any("process_substitution" in w.holes for w in item.simple.words)
+            if (item.simple.piped or fed) and self._said:
                 yield " ".join(f.text for f in self._said)
         if interprets(view.name):
+            spend(sum(len(a.text) for a in view.args) // 10 + len(view.args))
             for arg in view.args:
                 yield from (t for m in _SHELL_OUT.finditer(arg.text) for t in m.groups() if t)
                 found = literals(arg.text) if re.search(r"[\s(\"'`{]", arg.text) else []
@@ -220,6 +253,7 @@ class Line:
     def breaker(self) -> str:
         """What asks every time because of the line as a whole."""
         views = [v for item in self.items for v in self.views(item)]
+        spend(sum(2 + len(v.args) for v in views))
         if self.beyond:
             return "more programs inside one another than can be looked at"
         names = {v.name for v in views}
@@ -229,6 +263,7 @@ class Line:
         if runs and names & DECODERS:
             return "runs what it decodes"
         for name, text in self.script.functions.items():
+            spend(150 + len(text) // 20)
             body = text.split("{", 1)[-1]
             if name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", body) and re.search(r"[|&]", body):
                 return "starts processes without end"
@@ -244,6 +279,7 @@ class Line:
         if names & NETWORK:
             sending = [v for v in views if v.name in NETWORK]
             given = self._given_at_run_time()
+            spend(sum(2 * len(v.simple.words) for v in sending))
             if any(map(project_secret, self._files(views))):
                 return "sends project secrets"
             if dumps:
@@ -272,6 +308,8 @@ class Line:
 def _may_be(form: Form, name: str) -> bool:
     """Whether a command name that is a pattern, or unknown, can be this program."""
     pattern = base(form.text.replace(UNKNOWN, "*"))
+    if len(pattern) > _LONG_NAME:
+        return True
     return bool(re.search(r"[*?\[]", pattern)) and fnmatchcase(name, pattern)
 
 

@@ -17,9 +17,10 @@ from hypercode.safety.command_found import HOLES, WORDS, Found
 from hypercode.safety.command_keywords import ends_early, misread, readings
 from hypercode.safety.command_script import Script, Simple, crude
 from hypercode.safety.command_words import Hole, Word, decode
+from hypercode.safety.command_work import TooMuch, spend
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node, Parser, Point, Tree
 
 __all__ = ["Walk", "parse"]
 
@@ -37,6 +38,7 @@ _CONSTRUCTS = {
 _LOOPED = re.compile(r"(?!\w*_proxy$|histchars$|auto_resume$)[a-z_][a-z0-9_]*")
 """Names a loop may fill unasked: those that neither the shell nor the programs it starts look at."""
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
+_CHUNK = 128  # bytes handed to the grammar at a time
 
 
 @cache
@@ -47,8 +49,40 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
+def _tree(text: str) -> Tree:
+    """The syntax tree.  Here and there the grammar looks ahead to the end of the text for one token, so what it reads counts."""
+    # The grammar's scanner asks the C library about characters it has no table for, and crashes on some beyond ASCII.
+    # A letter in the place of each also makes offsets in bytes and in characters the same.
+    data = _FOREIGN.sub("X", text).encode("ascii")
+    over = False
+
+    def used_up(steps: int) -> bool:
+        nonlocal over
+        try:
+            spend(steps)
+        except TooMuch:
+            over = True
+        return over
+
+    def read(offset: int, _point: Point) -> bytes:
+        return b"" if used_up(2) else data[offset : offset + _CHUNK]
+
+    def tick(_offset: int, wrong: bool) -> bool:
+        return used_up(320 if wrong else 15)
+
+    spend(60 + len(data) // 16)
+    try:
+        tree = _parser().parse(read, progress_callback=tick)
+    except ValueError:
+        _parser().reset()  # or it would go on where it stopped
+        raise TooMuch from None
+    if over:
+        raise TooMuch
+    return tree
+
+
 def parse(command: str) -> Script:
-    """The commands of a shell line.  Never raises; what could not be understood is in `problems`."""
+    """The commands of a shell line; what could not be understood is in `problems`.  Raises TooMuch."""
     script = _read(command, again=True)
     if script.problems:
         _recover(command, script)
@@ -59,9 +93,7 @@ def parse(command: str) -> Script:
 def _read(command: str, again: bool) -> Script:
     """One reading; with `again`, scripts in it whose tree cannot be trusted are read again themselves."""
     script = Script()
-    # The grammar's scanner asks the C library about characters it has no table for, and crashes on some beyond ASCII.
-    # A letter in the place of each also makes offsets in bytes and in characters the same.
-    root = _parser().parse(_FOREIGN.sub("X", command).encode("ascii")).root_node
+    root = _tree(command).root_node
     Walk(command, script, again).statement(root, (), False, False)
     if root.has_error:
         script.problems.append("not understood as a shell command")
@@ -75,7 +107,8 @@ def _recover(command: str, script: Script) -> None:
         other = _read(text, again=False)
         for name, words in other.loops.items():
             known = script.loops.setdefault(name, [])
-            known += [w for w in words if w not in known]
+            spend(len(words) + len(known))
+            known[:] = dict.fromkeys([*known, *words])
         script.functions.update({n: t for n, t in other.functions.items() if n not in script.functions})
         for simple in other.commands:
             key = (simple.text, simple.words, simple.redirects, simple.piped, simple.stdin)
@@ -100,6 +133,7 @@ class Walk:
         return (*scope, self.scopes)
 
     def statement(self, node: Node, scope: tuple[int, ...], after_and: bool, piped: bool) -> None:
+        spend(2)
         self.depth += 1
         if self.depth > _DEPTH:
             self.problem("nested too deeply")
@@ -178,6 +212,7 @@ class Walk:
         variable = node.child_by_field_name("variable")
         name = self.text(variable.start_byte, variable.end_byte) if variable else ""
         values = [c for c in node.children if c.is_named and c.type in WORDS and c != variable]
+        passed = {c.id for c in values} | ({variable.id} if variable else set())
         if node.children[0].type != "for":
             self.script.commands.append(
                 Simple(self.text(node.start_byte, node.end_byte), scope=scope, construct="select")
@@ -192,7 +227,7 @@ class Walk:
             assigns = tuple((name, w) for w in self.script.loops[name])
             self.script.commands.append(Simple(f"{node.children[0].type} {name}", assigns=assigns, scope=scope))
         for child in node.children:
-            if child.is_named and child not in values and child != variable:
+            if child.is_named and child.id not in passed:
                 self.statement(child, scope, False, False)
 
     def redirected(self, node: Node, scope: tuple[int, ...], after_and: bool, piped: bool) -> None:
@@ -205,8 +240,9 @@ class Walk:
         else:
             self.command(node, None, redirects, scope, after_and, piped)
             self.statement(body, scope, after_and, piped)
+        passed = {c.id for c in redirects} | ({body.id} if body else set())
         for child in node.children:
-            if child.is_named and child is not body and child != body and child not in redirects:
+            if child.is_named and child.id not in passed:
                 self.statement(child, scope, False, False)
 
     def command_of_pipeline(
@@ -232,6 +268,7 @@ class Walk:
         after_and: bool,
         piped: bool,
     ) -> None:
+        spend(8)
         start = body.start_byte if body else redirects[0].start_byte
         found = Found(self, scope)
         if body and body.type == "test_command":
@@ -264,7 +301,7 @@ class Walk:
         for node in nodes:
             fed = node.children[0].type == ">("  # its standard input is what the command around it writes
             shell = self.inner(scope)
-            if ends_early(self.text(node.start_byte, node.end_byte), self.source[node.end_byte :]):
+            if ends_early(self.source, node.start_byte, node.end_byte):
                 self.problem("a substitution that seems to end inside a case")
             for child in node.children:
                 if child.is_named and child.type not in ("variable_name", "special_variable_name"):
@@ -272,6 +309,7 @@ class Walk:
 
     def nested(self, node: Node, scope: tuple[int, ...], piped: bool) -> None:
         """Statements inside an expansion; words and operators in it only lead to further ones."""
+        spend(3)
         if node.type in ("command_substitution", "process_substitution") and self.depth < _DEPTH:
             self.depth += 1
             self.hole(node, scope)
@@ -302,6 +340,7 @@ class Walk:
                 found.append(node)
             else:
                 pending.extend(reversed(node.children))
+            spend(1)
         return found
 
     def word(self, start: int, end: int, nodes: list[Node]) -> tuple[Word, list[Node]]:

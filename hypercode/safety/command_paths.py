@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase, translate
 from functools import cache, lru_cache
 
+from hypercode.safety.command_work import spend
 from hypercode.safety.path_rules import HOME_SECRETS, KEY_FILES, SYSTEM_SECRETS
 
 __all__ = ["device", "inside", "persistent", "precious", "project_secret", "resolve", "secret"]
@@ -80,7 +81,17 @@ def resolve(text: str, folders: Iterable[str]) -> list[str]:
     if "." in text and any(c in text for c in "*?["):
         parts = text.split("/")
         texts += ["/".join(".." if _names_above(part) else part for part in parts)] * any(map(_names_above, parts))
-    return [_normal(posixpath.join(folder, form)) for folder in folders for form in texts]
+    places = list(folders)
+    spend(len(places) * len(texts) * _cost(text))
+    return [_normal(posixpath.join(folder, form)) for folder in places for form in texts]
+
+
+def _cost(path: str) -> int:
+    """Steps for what is asked of a path later on; the answers are kept, so they cannot be counted where they are found."""
+    parts = path.count("/") + 1
+    if any(c in path for c in "*?["):
+        return 20 + 40 * parts + len(path)
+    return 6 + parts // 2 + len(path) // 50
 
 
 def _names_above(part: str) -> bool:
@@ -102,12 +113,17 @@ def inside(path: str, folder: str) -> bool:
 def _could_be(part: str, known: str) -> bool:
     """Whether a component, perhaps a pattern, can name a known component, perhaps a pattern."""
     part, known = part.casefold(), known.casefold()
-    if fnmatchcase(part, known):
+    if _pattern(known)(part):
         return True
     if not any(c in part for c in "*?["):
         return False
     hidden = known.startswith(".") and not part.startswith((".", "[", "\\"))
-    return not hidden and fnmatchcase(known, part)
+    return not hidden and bool(_pattern(part)(known))
+
+
+@lru_cache(4096)
+def _pattern(text: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(translate(text)).match
 
 
 def _holds(parts: list[str], known: tuple[str, ...]) -> bool:
@@ -165,7 +181,7 @@ def project_secret(path: str) -> bool:
     if name.rsplit(".", 1)[-1] in _TEMPLATES or not name:
         return False
     if name in _PROJECT or not re.search(r"[*?\[]", name):
-        return any(fnmatchcase(name, known) for known in _PROJECT) or "/.git/config" in path + "/"
+        return any(_pattern(known)(name) for known in _PROJECT) or "/.git/config" in path + "/"
     if name.startswith((".", "[")) and any(_could_be(name, k) for k in (".env", ".env.local", ".env.production")):
         return True
     stem = name.split(".", 1)[0]

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from hypercode.safety.command_words import Word, decode
+from hypercode.safety.command_work import spend
 
 __all__ = ["Redirect", "Script", "Simple", "crude", "document"]
 
@@ -51,6 +52,7 @@ class Script:
 
 def crude(text: str) -> list[Simple]:
     """Everything that might be a command if quotes cannot be trusted; for deny rules and circuit breakers only."""
+    spend(len(text) // 5)
     text = re.sub(r"\\\r?\n", "", text)
     pieces = dict.fromkeys(
         part.strip()

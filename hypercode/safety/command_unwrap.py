@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hypercode.safety.command_words import Form
+from hypercode.safety.command_work import spend
 
 __all__ = ["SHELLS", "base", "interprets", "literals", "runs_any_tail", "scripts", "tails"]
 
@@ -57,7 +58,11 @@ _RUN_VERBS = {"exec", "run", "x", "dlx", "compose", "shell", "develop", "ssh", "
 _GIT_RUNS = re.compile(
     r"bisect|rebase|submodule|filter-branch|difftool|mergetool|for-each-repo|-c|--config-env.*|--upload-pack.*|--receive-pack.*|--exec.*|-O.*|--open-files.*|--ext.*"
 )
-_LITERAL = re.compile(r"\"((?:\\.|[^\"\\])*)\"|'((?:\\.|[^'\\])*)'|`([^`]*)`", re.S)
+_QUOTE = re.compile("[\"'`]")
+_LITERAL = {
+    quote: re.compile(rf"{quote}({text}){quote}", re.S)
+    for quote, text in {'"': r"(?:\\.|[^\"\\])*", "'": r"(?:\\.|[^'\\])*", "`": "[^`]*"}.items()
+}
 
 
 def interprets(name: str) -> bool:
@@ -71,12 +76,12 @@ def base(name: str) -> str:
 
 
 def _runs(words: Sequence[Form]) -> bool:
-    name, texts = base(words[0].text), [a.text for a in words[1:]]
+    name = base(words[0].text)
     if name in _WRAPPERS or name in SHELLS or re.search(r"[*?\[\x00]", words[0].text):
         return True  # a name that is not known beforehand may be a wrapper's
     if name in _RUNNERS:
-        return any(t in _RUN_VERBS for t in texts)
-    return name == "git" and any(_GIT_RUNS.fullmatch(t) for t in texts)
+        return any(w.text in _RUN_VERBS for w in words[1:])
+    return name == "git" and any(_GIT_RUNS.fullmatch(w.text) for w in words[1:])
 
 
 def runs_any_tail(words: Sequence[Form]) -> bool:
@@ -94,6 +99,9 @@ def tails(words: Sequence[Form]) -> Iterator[list[Form]]:
         yield args[[a.text for a in args].index("-m") + 1 :]
     elif not _runs(words):
         return
+    split = next((i for i, a in enumerate(args) if name == "parallel" and a.text.startswith(":::")), 0)
+    if split:
+        args = [a for a in args if not a.text.startswith(":::") and a.text != "{}"]
     starts: Sequence[int] = range(len(args))
     if name in ("find", "gfind"):
         starts = [i + 1 for i, a in enumerate(args) if a.text in ("-exec", "-execdir", "-ok", "-okdir")]
@@ -105,13 +113,16 @@ def tails(words: Sequence[Form]) -> Iterator[list[Form]]:
         end = next(
             (i for i in range(start, len(args)) if name.endswith("find") and args[i].text in (";", "+")), len(args)
         )
+        spend(1 + (end - start) // 10)
         yield args[start:end]
 
 
 def _git_alias(args: list[Form]) -> Iterator[list[Form]]:
+    spend(len(args))
     for at, arg in enumerate(args):
         match = re.fullmatch(r"(?:-c)?alias\.([\w-]+)=(.*)", arg.text, re.S)
         if match and not match[2].startswith("!"):
+            spend(10 + len(args) // 5)
             use = next((i for i in range(at + 1, len(args)) if args[i].text == match[1]), len(args))
             yield [Form("git"), *(Form(t) for t in match[2].split()), *args[use + 1 :]]
 
@@ -124,8 +135,11 @@ def scripts(words: Sequence[Form], covered: bool = False) -> Iterator[str]:
     name, args = base(words[0].text), list(words[1:])
     if name == "eval" or (name in ("ssh", "watch", "su", "trap", "then") and len(args) > 1):
         yield " ".join(a.text for a in args)
+    if name in ("make", "gmake"):
+        yield from (t for a in args if re.search(r"\s", a.text) for t in re.split(r"[=:;\n]", a.text) if t.strip())
     if covered or not _runs(words):
         return
+    spend(sum(8 + len(a.text) // 20 for a in args))
     for arg in args:
         text = re.sub(r"^(?:--?[\w-]+=|-[A-Za-z](?=\S))", "", arg.text)
         for candidate in dict.fromkeys(
@@ -137,4 +151,16 @@ def scripts(words: Sequence[Form], covered: bool = False) -> Iterator[str]:
 
 def literals(code: str) -> list[str]:
     """The string literals of a piece of program text."""
-    return [re.sub(r"\\(.)", r"\1", a or b or c, flags=re.S) for a, b, c in _LITERAL.findall(code)]
+    spend(len(code) // 20)
+    found: list[str] = []
+    end, unclosed = 0, set[str]()
+    for quote in _QUOTE.finditer(code):
+        if quote.start() >= end and quote[0] not in unclosed:
+            literal = _LITERAL[quote[0]].match(code, quote.start())
+            if literal is None:  # then none of the same kind behind it is closed either
+                unclosed.add(quote[0])
+                continue
+            end = literal.end()
+            spend(2)
+            found.append(re.sub(r"\\(.)", r"\1", literal[1], flags=re.S))
+    return found

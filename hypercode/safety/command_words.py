@@ -8,13 +8,17 @@ runs unasked.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, product
 
+from hypercode.safety.command_work import spend
+
 __all__ = ["Form", "Hole", "Piece", "Word", "decode", "forms", "secret_name"]
 
 UNKNOWN = "\0"  # stands in a form for text nobody can know before the command runs
+_DEEP = 8  # braces in and behind one another that are expanded
 _LIMIT = 256  # forms of one word; more is not looked at, the word is then not sure
 
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
@@ -102,12 +106,14 @@ def secret_name(name: str) -> bool:
 
 def decode(raw: str, holes: Sequence[Hole] = ()) -> Word:
     """Read one word as the shell does: quoting, escapes, variables; `holes` are skipped as they are."""
+    spend(3 + len(raw) // 50)
     return _Reader(raw, {h.start: h for h in holes}).read()
 
 
 class _Reader:
     def __init__(self, raw: str, holes: Mapping[int, Hole]) -> None:
         self.raw, self.holes = raw, holes
+        self.starts = sorted(holes)
         self.pieces: list[Piece] = []
         self.odd = False
         self.at = 0
@@ -127,6 +133,7 @@ class _Reader:
                 self.escape()
             else:
                 self.character()
+        spend(2 * len(self.pieces))
         return Word(self.raw, tuple(self.merged()), self.odd or self.double)
 
     def merged(self) -> Iterator[Piece]:
@@ -147,16 +154,16 @@ class _Reader:
             self.add("hole", hole.kind, self.double, text)
 
     def dollar(self) -> None:
-        rest = self.raw[self.at + 1 :]
-        name = _NAME.match(rest)
-        if rest[:1] == "'" and not self.double:
+        follows = self.raw[self.at + 1 : self.at + 2]
+        name = _NAME.match(self.raw, self.at + 1)
+        if follows == "'" and not self.double:
             self.ansi()
-        elif rest[:1] == '"' and not self.double:
+        elif follows == '"' and not self.double:
             self.at += 1
         elif name:
             self.add("var", name[0], self.double)
             self.at += 1 + len(name[0])
-        elif rest[:1] in ("(", "{", "["):
+        elif follows in ("(", "{", "["):
             self.unknown()
         else:
             self.add("lit", "$", True)
@@ -168,24 +175,25 @@ class _Reader:
         self.at = len(self.raw)
 
     def ansi(self) -> None:
-        end, text = self.at + 2, ""
+        end, texts = self.at + 2, list[str]()
         while end < len(self.raw) and self.raw[end] != "'":
             if self.raw[end] != "\\":
-                text += self.raw[end]
+                texts.append(self.raw[end])
                 end += 1
                 continue
             code = _ANSI_CODE.match(self.raw, end + 1)
             if code:
                 number = int(code[1] or code[2] or code[3], 16) if code.lastindex != 4 else int(code[4], 8)
-                text += chr(number) if 0 < number < 0x110000 else UNKNOWN
+                texts.append(chr(number) if 0 < number < 0x110000 else UNKNOWN)
                 end = code.end()
             else:
                 follows = self.raw[end + 1 : end + 2]
                 self.odd = self.odd or follows == "c"
-                text += _ANSI.get(follows, follows)
+                texts.append(_ANSI.get(follows, follows))
                 end += 2
         self.odd = self.odd or end >= len(self.raw)
-        self.add("lit", text, True)
+        spend(len(texts) // 2)
+        self.add("lit", "".join(texts), True)
         self.at = end + 1
 
     def escape(self) -> None:
@@ -220,7 +228,8 @@ class _Reader:
         self.at += 1
 
     def stop(self) -> int:
-        return min((start for start in self.holes if start > self.at), default=len(self.raw))
+        place = bisect_right(self.starts, self.at)
+        return self.starts[place] if place < len(self.starts) else len(self.raw)
 
 
 def forms(word: Word, values: Mapping[str, frozenset[str]], home: str) -> list[Form]:
@@ -230,9 +239,11 @@ def forms(word: Word, values: Mapping[str, frozenset[str]], home: str) -> list[F
     glob characters of quoted text are escaped by a bracket, so a form is always a valid pattern.
     """
     out: list[Form] = []
+    spend(1 + len(word.raw) // 100)
     for units in _braces(tuple(_units(word))):
         pieces = _tilde(units, home)
         for pick in product(*(_texts(p, values) for p in pieces)):
+            spend(1 + len(pick))
             found = _split(pick, word.odd)
             out += [replace(found[0], glob=True), *found[1:]] if found and _led(pieces, pick) else found
             if len(out) > _LIMIT:
@@ -254,25 +265,34 @@ def _units(word: Word) -> Iterator[Piece]:
 
 
 def _braces(units: tuple[Piece, ...], depth: int = 0) -> list[tuple[Piece, ...]]:
-    opened = [i for i, u in enumerate(units) if _bare(u, "{")][:_LIMIT]
-    for start in opened if depth < 8 else ():
-        level, cuts = 0, [start]
-        for i in range(start, len(units)):
-            level += _bare(units[i], "{") - _bare(units[i], "}")
-            if level == 1 and _bare(units[i], ","):
-                cuts.append(i)
-            if level == 0:
-                cuts.append(i)
-                break
-        if level:
-            continue
+    """The word once for each choice its braces leave; past `_DEEP` braces in and behind one another, unknown."""
+    spend(1 + len(units))
+    for cuts in sorted(_closed(units)):
         inner = [units[a + 1 : b] for a, b in pairwise(cuts)]
-        inner = inner if len(inner) > 1 else _sequence(inner[0])
+        inner = inner[: _LIMIT + 1] if len(inner) > 1 else _sequence(inner[0])
+        if inner and depth == _DEEP:
+            return [(Piece("hole", "braces", False),)]
         if inner:
             tails = _braces(units[cuts[-1] + 1 :], depth + 1)
-            heads = [units[:start] + h for part in inner for h in _braces(part, depth + 1)]
+            heads = [units[: cuts[0]] + h for part in inner for h in _braces(part, depth + 1)]
+            made = min(len(heads) * len(tails), _LIMIT + 1)
+            spend(made * (2 + len(units) // 8))
             return [h + t for h in heads for t in tails][: _LIMIT + 1]
     return [units]
+
+
+def _closed(units: Sequence[Piece]) -> list[list[int]]:
+    """For each brace that is closed: where it opens, its own commas, and where it closes."""
+    open_: list[list[int]] = []
+    closed: list[list[int]] = []
+    for at, unit in enumerate(units):
+        if _bare(unit, "{"):
+            open_.append([at])
+        elif open_ and (_bare(unit, ",") or _bare(unit, "}")):
+            open_[-1].append(at)
+            if _bare(unit, "}"):
+                closed.append(open_.pop())
+    return closed
 
 
 def _bare(unit: Piece, char: str) -> bool:
@@ -280,6 +300,8 @@ def _bare(unit: Piece, char: str) -> bool:
 
 
 def _sequence(units: tuple[Piece, ...]) -> list[tuple[Piece, ...]]:
+    if len(units) > 50:
+        return []
     text = "".join(u.text if u.kind == "lit" else UNKNOWN for u in units)
     match = re.fullmatch(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.-?\d+)?", text)
     if not match:
@@ -318,25 +340,26 @@ def _texts(piece: Piece, values: Mapping[str, frozenset[str]]) -> list[tuple[str
     if known is None:
         texts = [(UNKNOWN, not piece.quoted, False)]
     else:
+        spend(len(known) // 4)
         texts = [(v, not piece.quoted, UNKNOWN not in v) for v in sorted(known)]
     return texts + ([(piece.alt, not piece.quoted, False)] if piece.alt and piece.kind == "var" else [])
 
 
 def _split(pick: tuple[tuple[str, bool, bool], ...], odd: bool) -> list[Form]:
     sure = not odd and all(known for _, _, known in pick)
-    fields, glob, active_text = [""], False, ""
+    bare = "".join(text if active else "\x01" for text, active, _ in pick)
+    escapes = bool(re.search(r"[*?\[]", bare))
+    spend(sum(len(text) for text, _, _ in pick) // 100)
+    fields: list[list[str]] = [[]]
     for text, active, _ in pick:
-        active_text += text if active else "\x01"
         if active and (" " in text or "\n" in text or "\t" in text):
             first, *rest = re.split(r"[ \t\n]+", text)
-            fields[-1] += first
-            fields.extend(rest)
+            fields[-1].append(first)
+            fields.extend([part] for part in rest)
             sure = False
         else:
-            fields[-1] += text if active else re.sub(r"([*?[])", r"[\1]", text) if _globs(pick) else text
-    glob = bool(re.search(r"[*?]|\[.*\]", active_text, re.DOTALL))
-    return [Form(f, glob, sure) for f in fields if f or len(fields) == 1]
-
-
-def _globs(pick: tuple[tuple[str, bool, bool], ...]) -> bool:
-    return bool(re.search(r"[*?\[]", "".join(t for t, active, _ in pick if active)))
+            fields[-1].append(text if active or not escapes else re.sub(r"([*?[])", r"[\1]", text))
+    opens = bare.find("[")
+    glob = "*" in bare or "?" in bare or (opens >= 0 and bare.find("]", opens) >= 0)
+    texts = ["".join(parts) for parts in fields]
+    return [Form(text, glob, sure) for text in texts if text or len(texts) == 1]

