@@ -254,7 +254,7 @@ async def test_the_same_content_in_another_place_is_no_alarm(monorepo, run, work
 @BWRAP
 @pytest.mark.parametrize("name", [".venv", "env"])
 async def test_a_virtual_environment_is_made_and_used(ws, run, name):
-    assert await run(f"{sys.executable} -m venv --without-pip {name}") == []
+    assert await run(f"{sys._base_executable} -m venv --without-pip {name}") == []
     (site,) = (ws / name).glob("lib/*/site-packages")
     assert await run(f"echo 'import os' > {site}/evil.pth") == left(f"{site.relative_to(ws)}/evil.pth (new)")
     assert await run(f"echo 'import sys' > {site}/evil.pth") == left(f"{site.relative_to(ws)}/evil.pth (changed)")
@@ -288,7 +288,7 @@ async def test_what_pip_installs_is_no_alarm(ws, run):
         ws / "thing-1-py3-none-any.whl",
         **{"thing.pth": "import thing\n", "thing/__init__.py": "", "thing/AGENTS.md": "x"},
     )
-    install = f"{sys.executable} -m pip install -q --no-index --no-deps --no-compile --upgrade --target {SITE} *.whl"
+    install = f"{sys._base_executable} -m pip install -q --no-index --no-deps --no-compile --upgrade --target {SITE} *.whl"
     assert await run(install) == []
     assert (ws / SITE / "thing.pth").exists()
     assert await run(f"echo 'import other' > {SITE}/thing.pth") == left(f"{SITE}/thing.pth (changed)")
