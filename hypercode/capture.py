@@ -10,7 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["SPILL_BYTES", "Capture", "Printed"]
+__all__ = ["NO_OUTPUT", "SPILL_BYTES", "Capture", "Printed"]
+
+NO_OUTPUT = "[no output]"
+"""What stands for the output of a command that printed nothing."""
 
 SPILL_BYTES = 100_000_000
 """How much of a long output is kept in a file, in bytes."""

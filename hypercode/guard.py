@@ -37,11 +37,11 @@ def guarded(work: Callable[[], int]) -> int:
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             sys.stderr.write(f"hypercode: {_no_room(error)}\n")
             return 1
-        from hypercode.logfile import open_log
+        from hypercode.logfile import fault, open_log
 
         with open_log(os.environ, debug=False, redact=lambda text: _without(keys, text)) as path:
             logging.getLogger("hypercode").exception("hypercode failed")
-        sys.stderr.write(f"hypercode: a fault of hypercode itself; the details are in {path}\n")
+        sys.stderr.write(f"hypercode: {fault(path)}\n")
         return 1
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from hypercode.config import Folders
 from hypercode.events import Bus
 
-__all__ = ["log_events", "open_log"]
+__all__ = ["fault", "log_events", "log_place", "open_log"]
 
 log = logging.getLogger("hypercode")
 
@@ -31,11 +31,23 @@ def open_log(
     log.addHandler(handler)
     log.propagate = False
     log.setLevel(logging.DEBUG if debug else logging.WARNING)
+    log.debug("process %d", os.getpid())
     try:
         yield path
     finally:
         log.removeHandler(handler)
         handler.close()
+
+
+def log_place(path: Path) -> str:
+    """Where the log is, for a person, once something has been written."""
+    return str(path) if path.exists() else f"none, {path} cannot be written; HYPERCODE_HOME names another place"
+
+
+def fault(path: Path) -> str:
+    """What is said of a fault that has been logged."""
+    details = f"the details are in {path}" if path.exists() else f"its details could not be written to {path}"
+    return f"a fault of hypercode itself; {details}"
 
 
 def log_events(bus: Bus) -> None:

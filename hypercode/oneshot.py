@@ -15,7 +15,7 @@ from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.errors import ConfigError
 from hypercode.events import Bus
-from hypercode.logfile import log_events, open_log
+from hypercode.logfile import fault, log_events, log_place, open_log
 from hypercode.parts import secrets_of
 from hypercode.safety.own_process import close_to_others, take_environment
 from hypercode.safety.redact import Redactor
@@ -46,7 +46,7 @@ def run(
     redact = Redactor(secrets_of(config, environ)).text
     with open_log(environ, debug=debug, redact=redact) as path:
         if debug:
-            print(f"log: {path}", file=sys.stderr)  # noqa: T201
+            print(f"log: {log_place(path)}", file=sys.stderr)  # noqa: T201
             log_events(bus)
         try:
             return asyncio.run(_run(config, task, cwd, output, environ, bus, resume))
@@ -54,7 +54,7 @@ def run(
             raise
         except Exception:
             log.exception("run failed")
-            print(f"hypercode: a fault of hypercode itself; the details are in {path}", file=sys.stderr)  # noqa: T201
+            print(f"hypercode: {fault(path)}", file=sys.stderr)  # noqa: T201
             return 1
 
 

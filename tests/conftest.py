@@ -1,7 +1,12 @@
 """The stage of the end-to-end tests, for all of them: a workspace, a home and a scripted server."""
 
+import os
+
 import pytest
 from stage import Stage
+
+for name in [n for n in os.environ if n.startswith(("HYPERCODE_", "OPENROUTER_", "OPENAI_"))]:
+    del os.environ[name]  # the keys and settings of whoever runs the tests are none of theirs
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypercode.capture import Printed
+from hypercode.capture import NO_OUTPUT, Printed
 from hypercode.errors import ToolError
 from hypercode.process import Finished, run_group
 from hypercode.tools.base import MAX_RESULT_CHARACTERS, MAX_RESULT_LINES, ToolContext, cap, tool
@@ -125,7 +125,7 @@ def _signal_name(number: int) -> str:
 
 
 def _joined(remark: str, output: str, *endings: str) -> str:
-    return "\n".join(part for part in (remark, output or "[no output]", *endings) if part)
+    return "\n".join(part for part in (remark, output or NO_OUTPUT, *endings) if part)
 
 
 def _boxed(ctx: ToolContext, command: str, argv: list[str]) -> AbstractContextManager[Entered]:

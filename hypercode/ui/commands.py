@@ -20,6 +20,9 @@ __all__ = ["CONTINUE", "command", "discover", "is_command", "names", "occupied",
 
 Command = Callable[["Chat", str], Awaitable[None]]
 _COMMANDS: dict[str, Command] = {}
+_ALSO = {"quit": "exit", "q": "exit", "clear": "new", "?": "help"}
+"""What people type who come from elsewhere."""
+_BARE = ("exit", "quit", "?")
 
 CONTINUE = "Continue exactly where your last reply was cut off; do not repeat what is already there."
 """What is said to the model to go on with a reply that was cut."""
@@ -52,26 +55,29 @@ def names() -> dict[str, str]:
 
 
 def is_command(text: str) -> bool:
-    """Whether a line is meant as a command: `/word`, with no further slash in the word, which would be a path."""
-    word = text.split(maxsplit=1)[0]
+    """Whether a line is meant as a command: `/word`, with no further slash in the word, which would be a path; or `exit`."""
+    if text.strip() in _BARE:
+        return True
+    word = text.split(maxsplit=1)[0] if text.strip() else ""
     return word.startswith("/") and "/" not in word[1:] and len(word) > 1
 
 
 async def run(chat: Chat, text: str) -> None:
-    """Run a command line; an unknown command says what is nearest and loses nothing."""
-    word, _, argument = text[1:].partition(" ")
+    """Run a command line; an unknown command says what is nearest, and stays in the history."""
+    word, _, argument = text.strip().removeprefix("/").partition(" ")
     function = _COMMANDS.get(word)
     if function is None and (own := chat.user_commands.found.get(word)):
         chat.submit(Typed(own.expand(argument), text))
         return
+    function = function or _COMMANDS.get(_ALSO.get(word, ""))
     if function is None:
         close = difflib.get_close_matches(word, _COMMANDS, 1)
         nearest = f" The nearest is /{close[0]}." if close else ""
+        again = "" if chat.plain else "; Up brings the line back"
         say(
             chat,
-            f"! There is no command /{clean(word, 'filename')}.{nearest} /help lists them; a blank before the / sends it as text.",
+            f"! There is no command /{clean(word, 'filename')}.{nearest} /help lists them{again}. A blank before the / sends it as text.",
         )
-        chat.screen.draft = chat.screen.draft or text
         return
     await function(chat, argument.strip())
     if chat.plain and not chat.busy:
@@ -142,7 +148,7 @@ async def new(chat: Chat, argument: str) -> None:
     if occupied(chat):
         return
     chat.app.new_conversation()
-    chat.last_usage = None
+    chat.last_turn = None
     say(chat, "A new conversation begins; the model knows nothing of what stands above.")
 
 
@@ -168,7 +174,7 @@ async def context(chat: Chat, argument: str) -> None:
     style, sizes = chat.transcript.style, chat.app.context_sizes()
     lines = [f"{name:<16} ~{render.count(size):>7} tokens" for name, size in sizes.items()]
     lines.append(f"{'next request':<16} {chat.app.fit.meter.estimated(sum(sizes.values()))}")
-    known = (chat.last_usage or {}).get("prompt_tokens")
+    known = ((chat.last_turn and chat.last_turn.usage) or {}).get("prompt_tokens")
     if known is not None:
         lines.append(style.bold(f"{'last request':<14}  {render.count(known):>7} tokens, as the server counts"))
     say(chat, *lines)
@@ -192,6 +198,9 @@ async def continue_(chat: Chat, argument: str) -> None:
     """Go on after a reply that was cut; the provider may bill what is sent again."""
     if not chat.agent.messages:
         say(chat, "! There is nothing to continue.")
+        return
+    if chat.ended_well:
+        say(chat, "! The last reply is whole; say what comes next. /retry asks for it again.")
         return
     chat.submit(Typed(CONTINUE, "/continue"))
 

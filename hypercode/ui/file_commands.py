@@ -132,6 +132,9 @@ async def permissions(chat: Chat, argument: str) -> None:
 @command
 async def add_dir(chat: Chat, argument: str) -> None:
     """Let the tools use a further folder like the workspace: /add-dir FOLDER."""
+    if not argument:
+        say(chat, "! Which folder? /add-dir FOLDER")
+        return
     try:
         folder = further_folder(argument)
     except ConfigError as error:

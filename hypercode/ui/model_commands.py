@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hypercode.llm.catalog import Catalog
     from hypercode.ui.repl import Chat
 
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "off")
+
 __all__ = ["compact", "init", "learn_window", "model", "reasoning", "skill", "skills"]
 
 
@@ -88,12 +90,15 @@ def _use(chat: Chat, name: str, **changes: Any) -> None:
 
 @command
 async def reasoning(chat: Chat, argument: str) -> None:
-    """Show or set how much the model thinks: /reasoning low, medium, high or off."""
+    """Show or set how much the model thinks: /reasoning none, minimal, low, medium, high or xhigh; off leaves it to the server."""
     client = chat.app.client
     if client is None:
         say(chat, "! This model has no settings.")
         return
     body = dict(client.settings.extra_body)
+    if argument and argument not in _EFFORTS:
+        say(chat, f"! There is no effort {clean(argument, 'filename')!r}; there are {', '.join(_EFFORTS)}.")
+        return
     if argument == "off":
         body.pop("reasoning", None)
     elif argument:

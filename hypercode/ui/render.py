@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hypercode.capture import NO_OUTPUT
 from hypercode.findings import Finding
 from hypercode.messages import typed
 from hypercode.safety.approval import Answer, Question
@@ -181,7 +182,8 @@ def result_lines(
     ending = [f"  {style.yellow(found[0])}"] if found and found[0] not in shown else []
     if shown:
         return [*_last_lines(style, shown, width), *ending]
-    return ending or [f"  {style.dim(_lines_said(len(text.split(chr(10))) if text else 0))}"]
+    nothing = not text or text == NO_OUTPUT
+    return ending or [f"  {style.dim(_lines_said(0 if nothing else len(text.split(chr(10)))))}"]
 
 
 def _last_lines(style: Style, shown: str, width: int) -> list[str]:
@@ -193,7 +195,7 @@ def _last_lines(style: Style, shown: str, width: int) -> list[str]:
 
 
 def _lines_said(number: int) -> str:
-    return f"{number} line{'' if number == 1 else 's'}"
+    return "no output" if not number else f"{number} line{'' if number == 1 else 's'}"
 
 
 def diff_lines(style: Style, diff: str, width: int, limit: int = 60) -> list[str]:

@@ -14,19 +14,20 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from hypercode import __version__, events
+from hypercode import events
 from hypercode.agent import Complete, Result
 from hypercode.app import App, build
 from hypercode.config import Config
 from hypercode.events import Bus
-from hypercode.logfile import log_events, open_log
-from hypercode.messages import typed
+from hypercode.logfile import log_events, log_place, open_log
+from hypercode.messages import is_cut, typed
 from hypercode.parts import lacks_key, secrets_of
 from hypercode.safety.approval import Answer, Mode, Question
 from hypercode.safety.own_process import take_environment
 from hypercode.safety.redact import Redactor
 from hypercode.ui import commands, model_commands, render, session_commands, warm_up
 from hypercode.ui.clean import clean
+from hypercode.ui.greeting import farewell, greeting
 from hypercode.ui.hooks import Hooks
 from hypercode.ui.plain import PlainScreen, needs_plain
 from hypercode.ui.shell_line import run_shell_line
@@ -66,7 +67,7 @@ async def _chat(
     chat = Chat(config, cwd=cwd, environ=environ)
     if log is not None:
         log_events(chat.bus)
-        chat.transcript.say([f"log: {log}"])
+        chat.transcript.say([f"log: {log_place(log)}"])
     return await chat.session(text, resume=resume, pick=pick)
 
 
@@ -102,7 +103,7 @@ class Chat:
         self._hint = ""
         self._asking = False
         self._started = time.monotonic()
-        self.last_usage: dict[str, Any] | None = None
+        self.last_turn: events.TurnEnd | None = None
         self.transcript.on_activity = self._status
         self.bus.on(events.TurnEnd, self._note_usage)
         self.bus.on(events.UserMessage, lambda e: self._show_queue())
@@ -160,15 +161,8 @@ class Chat:
         self.transcript.say([self.transcript.style.red("✗ A fault of hypercode itself; the details are in the log.")])
 
     def _greet(self) -> None:
-        style = self.transcript.style
-        folder = clean(str(self.agent.context.workspace), "filename")
-        self.transcript.say(
-            [
-                f"{style.bold('hypercode')} {__version__} {style.dim('·')} {clean(self.app.config.model, 'filename')} {style.dim('·')} {folder}",
-                style.dim("/help shows commands and keys · Ctrl-C stops a reply · Ctrl-D leaves"),
-            ],
-            kind="greeting",
-        )
+        lines = greeting(self.transcript.style, self.app.config.model, str(self.agent.context.workspace))
+        self.transcript.say(lines, kind="greeting")
 
     async def _tell_box(self, first: asyncio.Future[None]) -> None:
         await self._spare(first)
@@ -200,18 +194,16 @@ class Chat:
 
     def _farewell(self) -> None:
         self.app.finish(Result(), code=0)
-        turns = "1 turn" if self.agent.turns == 1 else f"{self.agent.turns} turns"
-        totals = [turns, render.money(self.agent.cost), "hypercode -c goes on"]
-        if self.agent.turns:
-            unsaved = [] if getattr(self.agent.journal, "saved", True) else ["! This conversation was not saved."]
-            self.screen.commit(["", *unsaved, self.transcript.style.dim(" · ".join(t for t in totals if t))])
+        saved = getattr(self.agent.journal, "saved", True)
+        if lines := farewell(self.transcript.style, self.agent.turns, self.agent.cost, saved=saved):
+            self.screen.commit(lines)
 
     # -- what the person does ----------------------------------------------------
 
     def submit(self, text: str) -> None:
         """A message, a command, or a shell line."""
         self._hint = ""
-        if text.startswith("/") and commands.is_command(text):
+        if commands.is_command(text):
             self._aside(commands.run(self, text))
         elif text.startswith("!") and self.busy:
             self.transcript.say([self.transcript.style.yellow("! Something is running; wait, or stop it with Ctrl-C.")])
@@ -256,6 +248,13 @@ class Chat:
     def leave(self) -> None:
         """End the session."""
         self.screen.exit()
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the last turn of this conversation, as far as it was seen here, brought a whole answer."""
+        end, last = self.last_turn, self.agent.messages[-1:]
+        whole = end is not None and end.outcome == "complete" and not is_cut(end.finish_reason)
+        return whole and last[0].get("role") == "assistant" and not last[0].get("tool_calls")
 
     def refresh(self) -> None:
         """Another conversation, or another place in it: draw anew what is said of it."""
@@ -378,7 +377,7 @@ class Chat:
             self._status()
 
     def _note_usage(self, event: events.TurnEnd) -> None:
-        self.last_usage = event.usage or self.last_usage
+        self.last_turn = event
 
     def _show_queue(self) -> None:
         style = self.transcript.style

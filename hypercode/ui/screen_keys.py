@@ -67,6 +67,10 @@ def _typing(keys: KeyBindings, screen: Screen) -> None:
     def _paste(event: KeyPressEvent) -> None:
         draft.paste(event.data)
 
+    @keys.add("escape", "/", filter=typing)  # else a `/` soon after Esc would be the Emacs key for completion
+    def _slash(event: KeyPressEvent) -> None:
+        draft.buffer.insert_text("/")
+
     @keys.add("backspace", filter=typing)
     def _backspace(event: KeyPressEvent) -> None:
         draft.delete_before_cursor()

@@ -62,7 +62,7 @@ async def _show(chat: Chat, loaded: Loaded, *, ask: bool = True) -> None:
     from hypercode.memory.unfinished import unfinished
     from hypercode.ui.replay import draw_last
 
-    chat.last_usage = None
+    chat.last_turn = None
     draw_last(loaded, chat.transcript)
     left = unfinished(loaded) if chat.app.session == loaded.session else None  # of a copy the original goes on
     if left is not None:
@@ -240,7 +240,9 @@ async def rewind(chat: Chat, argument: str) -> None:
 async def name(chat: Chat, argument: str) -> None:
     """Give this conversation a name: /name WORDS."""
     if not argument:
-        chat.transcript.say([f"session: {chat.app.session}"])
+        chat.transcript.say(
+            [f"session: {chat.app.session}", "/name WORDS gives it a name; /resume and `hypercode sessions` show it."]
+        )
         return
     chat.agent.record("name", name=argument)
     chat.transcript.say([f"This conversation is called {clean(argument, 'filename')!r}."])

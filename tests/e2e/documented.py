@@ -239,6 +239,14 @@ def answers_with_uv(place, line):
     assert place.installing(line, "uv") == f"{WORDS}0.\n"
 
 
+def exports_a_server(place, line):
+    """After the line a task goes to that server, and to that model."""
+    values = iter((place.stage.server.base_url, "zz-own-key", "script/s"))
+    line = re.sub(r"(?<==)\S*…\S*", lambda found: next(values), line)
+    assert place.run(f"{line}\nhypercode run hello", **NO_SERVER) == f"{WORDS}0.\n"
+    assert place.stage.requests()[0]["model"] == "script/s"
+
+
 def shows_with_uv(place, line):
     """A command that needs no model, in an environment that uv makes for it."""
     assert place.installing(line, "uv").strip()
@@ -341,6 +349,7 @@ def collects(place, line):
 
 WAYS = [
     (r"export OPENROUTER_API_KEY=\S+", exports_a_key),
+    (r"export( HYPERCODE_\w+=\S+)+", exports_a_server),
     (r"uv run (ruff|mypy)( .*)?", checks_with_uv),
     (r"uv run pytest( .*)?", tests_with_uv),
     (r"uv run hypercode (demo|doctor|config|--help|--version)", shows_with_uv),

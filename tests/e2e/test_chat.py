@@ -389,11 +389,63 @@ def test_the_commands(stage):
     assert [m["role"] for m in on] == ["system", "user", "assistant", "user"]
 
 
+@pytest.mark.parametrize("words", ["exit", "quit", "/quit", "/q"])
+def test_the_words_of_other_programs_leave_too(stage, words):
+    s = stage()
+    with Chat(s) as chat:
+        chat.prompt().say(words)
+        assert chat.finish() == 0
+    assert not s.requests()
+
+
+def test_the_words_of_other_programs_are_commands_too(stage):
+    s = stage(answer(text("zzone")), answer(text("zztwo")))
+    with Chat(s) as chat:
+        chat.prompt().say("?")
+        chat.shows("Enter sends")
+        chat.say("hi")
+        chat.shows("zzone")
+        chat.say("/clear")
+        chat.shows("A new conversation begins")
+        chat.say("hello")
+        chat.shows("zztwo")
+        chat.leave()
+    assert [m["content"] for m in s.requests()[1]["messages"][1:]] == ["hello"]
+
+
+def test_a_slash_right_after_escape_is_a_slash(stage):
+    s = stage()
+    with Chat(s) as chat:
+        chat.prompt().send("\x1b/help cost\r")
+        chat.shows("/cost")
+        chat.leave()
+    assert not s.requests()
+
+
+def test_a_whole_reply_is_not_continued(stage):
+    s = stage(answer(text("zzone")), answer(text("zzhalf"), finish="length"), answer(text("zzrest")))
+    with Chat(s) as chat:
+        chat.prompt().say("hi")
+        chat.shows("zzone")
+        chat.idle()
+        chat.say("/continue")
+        chat.shows("The last reply is whole")
+        chat.say("more")
+        chat.shows("/continue goes on")
+        chat.idle()
+        chat.say("/continue")
+        chat.shows("zzrest")
+        chat.leave()
+    assert len(s.requests()) == 3
+
+
 def test_an_unknown_command_names_the_nearest_and_loses_nothing(stage):
     s = stage(answer(text("zzdone")))
     with Chat(s) as chat:
         chat.prompt().say("/modle other words")
         chat.shows("There is no command /modle. The nearest is /mode")
+        assert chat.draft == ">"
+        chat.send("\x1b[A")
         chat.wait(lambda: chat.draft == "> /modle other words")
         chat.send("\x03")
         chat.wait(lambda: chat.draft == ">")

@@ -267,6 +267,21 @@ def test_debug_says_where_the_log_is(stage):
     assert "TurnEnd" in path.read_text()
 
 
+def test_without_a_place_for_its_own_files_it_says_what_it_lacks(stage):
+    s = stage(answer(text("zzanswer")))
+    (s.home / "hypercode").mkdir()
+    (s.home / "hypercode/cache").write_text("a file")
+    (s.home / "hypercode/state").write_text("a file")
+    lacks = f"It needs {s.home}/hypercode/cache"
+    done = s.run("run", "x", "--mode", "auto")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert lacks in done.stderr
+    assert "HYPERCODE_HOME names another place" in done.stderr
+    done = s.run("run", "x", "--debug")
+    assert (done.returncode, done.stdout) == (0, "zzanswer\n")
+    assert done.stderr.startswith(f"log: none, {s.home}/hypercode/state/logs/")
+
+
 def test_config_commands(stage):
     s = stage()
     assert s.run("config", "path").stdout.splitlines()[0] == f"configuration {s.home}/hypercode/config.toml"

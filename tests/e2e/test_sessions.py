@@ -161,7 +161,7 @@ def test_a_chat_that_is_not_saved_says_so(stage):
         chat.shows("is not being saved", "zzanswer")
         chat.idle()
         assert chat.leave() == 0
-        assert "! This conversation was not saved." in chat.lines
+        assert chat.lines[-2:] == ["! This conversation was not saved.", "1 turn"]
 
 
 # -- the chat ----------------------------------------------------------------------
