@@ -390,24 +390,26 @@ async def test_what_a_cancelled_frame_took_is_not_lost(monkeypatch):
 
 async def test_the_loop_goes_on_beside_a_large_table_and_a_long_line():
     warm_up()
-    late = 0.0
+    beats, within = 0, []
 
     async def heartbeat():
-        nonlocal late
+        nonlocal beats
         while True:
-            before = time.perf_counter()
             await asyncio.sleep(0.005)
-            late = max(late, time.perf_counter() - before - 0.005)
+            beats += 1
 
     beat = asyncio.create_task(heartbeat())
     one = MarkdownStream(80, color="standard")
     for delta in cut(TABLE + "word " * 4000 + "\n\n" + "x" * 20_000 + "\n\n", 4000):
         one.feed(delta)
+        before, start = beats, time.perf_counter()
         await one.aframe(tail_rows=12)
+        within.append((time.perf_counter() - start, beats - before))
         await asyncio.sleep(0)
     await one.aclose()
     beat.cancel()
-    assert late < 0.5  # 100 ms is what is promised on an idle machine
+    took, beaten = max(within)  # the largest piece; were it drawn in the loop, nothing could have happened meanwhile
+    assert beaten > 0, f"{took:.3f} s"
 
 
 # Resources
