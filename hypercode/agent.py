@@ -15,30 +15,33 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hypercode import events
+from hypercode.budget import Limits, added
 from hypercode.errors import LimitReached, ModelError, StreamInterrupted
 from hypercode.events import Bus, Event
 from hypercode.execution import Approve, Around, Execution, Nowhere, Recorder, nothing_around
 from hypercode.loop_guard import LoopGuard
 from hypercode.mentions import attach
-from hypercode.messages import Message, Reply, check, cut_note, is_cut, spoken, system, text_of, typed, unanswered, user
+from hypercode.messages import (
+    Message,
+    Reply,
+    check,
+    cut_note,
+    is_cut,
+    is_report,
+    own,
+    spoken,
+    system,
+    text_of,
+    typed,
+    unanswered,
+    user,
+)
 from hypercode.tools.base import Toolbox, ToolContext
 
 __all__ = ["Agent", "Complete", "Limits", "Result", "exit_code"]
 
 Complete = Callable[[Sequence[Message], Sequence[dict[str, Any]], Reply, Callable[[Event], None]], Awaitable[None]]
 """One streamed model call into the caller's `Reply`; raises ModelError where it does not come to a known end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When to stop before the next model call: turns and seconds of one `run`, USD of the session.
-
-    What a call will cost is not known before it; it is taken to cost at least as much as the one before.
-    """
-
-    turns: int = 50
-    cost: float | None = None
-    seconds: float | None = None
 
 
 @dataclass(slots=True)
@@ -242,15 +245,23 @@ class Agent:
         return result
 
     async def _turns(self) -> Result:
+        result, wanted = Result(), self._unanswered()
         for count in range(self.limits.turns + 1):
-            self._check_limits(count)
-            await self._take_inbox()
+            hopeless = self._guard.hopeless
+            self.limits.check(count, spent=self.cost or 0.0, last=self._last_cost, hopeless=hopeless)
+            if not (await self._take_inbox() or wanted):
+                return result  # every message was taken back, and there is nothing else to answer
             turn = await self._turn()
-            if turn.outcome != "complete":
-                return Result(turn.outcome, turn.reply.finish_reason, turn.reply.text, turn.error)
-            if not turn.reply.calls and not self.inbox:
-                return Result("complete", turn.reply.finish_reason, turn.reply.text)
+            result = Result(turn.outcome, turn.reply.finish_reason, turn.reply.text, turn.error)
+            wanted = bool(turn.reply.calls)
+            if turn.outcome != "complete" or not (wanted or self.inbox):
+                return result
         raise AssertionError("the turn limit ends the loop")
+
+    def _unanswered(self) -> bool:
+        """Whether the history calls for an answer; a report of what the person did alone does not, unless it is asked for."""
+        last = next((m for m in reversed(self.messages) if not (self.inbox and is_report(m))), {})
+        return bool(last) and (last.get("role") != "assistant" or bool(last.get("tool_calls")))
 
     def _open(self) -> None:
         if not self.opened:
@@ -260,34 +271,34 @@ class Agent:
                 self.journal.append("result", message=message, is_error=True, kind="unknown")
             self._owed.clear()
 
-    async def _take_inbox(self) -> None:
+    async def _take_inbox(self) -> bool:
+        """Take what the person has said, with the files it names; whether there was anything that they did not take back."""
+        taken = False
         while self.inbox:
-            files = await attach(text := self.inbox[0], self.tools, self.context, self.approve)
-            if not self.inbox or self.inbox[0] is not text:  # taken back meanwhile
+            text = self.inbox[0]
+            about = {"typed": typed(text)} if typed(text) is not text else {}
+            said = self._cut_note + own(text)
+            self.record("user", message=user(said), **about)  # before its files are read, or asked about
+            number, here = getattr(self.journal, "seq", 0), False
+            try:
+                files = await attach(text, self.tools, self.context, self.approve)
+                here = bool(self.inbox) and self.inbox[0] is text
+            finally:
+                if not here:  # it was taken back, or the run was stopped and leaves it waiting
+                    self.record("rewind", to=number)
+            if not here:
                 continue
-            shown = {"typed": typed(text)} if typed(text) is not text else {}
-            self.tell(self._cut_note + self.inbox.popleft() + files.text, **shown)
-            self._cut_note = ""
+            message = user(said + files.text)
+            if files.text:
+                self.record("user", message=message, replaces=number, **about)
+            self.messages.append(message)
+            self.inbox.popleft()
+            self._cut_note, taken = "", True
             self.refused += files.refused
             self.bus.emit(events.UserMessage(text))
-            for said in files.said:
-                self.bus.emit(events.Notice("info", said))
-
-    def _check_limits(self, turns: int) -> None:
-        if turns >= self.limits.turns:
-            raise LimitReached("turns", f"The limit of {self.limits.turns} turns was reached before the task was done.")
-        if self._guard.hopeless:
-            raise LimitReached("loop", "The model went in circles: it tried again and again what had been refused.")
-        if self.limits.cost is not None and not self._affordable(self.limits.cost):
-            raise LimitReached(
-                "cost",
-                f"The limit of {self.limits.cost:g} USD stops the next call: {self.cost or 0.0:g} USD are spent, "
-                f"{self._last_cost:g} of them by the last call.",
-            )
-
-    def _affordable(self, limit: float) -> bool:
-        spent = self.cost or 0.0
-        return spent < limit and spent + self._last_cost <= limit + _ROUNDING
+            for line in files.said:
+                self.bus.emit(events.Notice("info", line))
+        return taken
 
     def _stopped(self, limit: LimitReached) -> Result:
         self.bus.emit(events.Notice("warning", str(limit)))
@@ -346,7 +357,7 @@ class Agent:
 
     def _add_up(self, reply: Reply) -> None:
         if reply.usage:
-            self.usage = _sum(self.usage or {}, reply.usage)
+            self.usage = added(self.usage or {}, reply.usage)
         if reply.cost is not None:
             self.cost = (self.cost or 0.0) + reply.cost
             self._last_cost = reply.cost
@@ -376,25 +387,9 @@ class Agent:
         self.bus.emit(end)
 
 
-_ROUNDING = 1e-9  # USD; sums of decimal fractions are not exact
-
 _CUTS = {
     "aborted": "stopped before its end",
     "interrupted": "broken off by the connection",
     "error": "broken off by an error of the server",
     "ended": "broken off when the program ended",
 }
-
-
-def _sum(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Two usage objects added number by number."""
-    added = dict(total)
-    for key, value in more.items():
-        old = added.get(key)
-        if isinstance(value, dict):
-            added[key] = _sum(old if isinstance(old, dict) else {}, value)
-        elif isinstance(value, bool) or not isinstance(value, int | float):
-            added[key] = value
-        else:
-            added[key] = value + (old if isinstance(old, int | float) and not isinstance(old, bool) else 0)
-    return added

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,10 +140,10 @@ class App:
             )
         return self._undo
 
-    def undoable(self, tool: Tool, values: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
+    def undoable(self, tool: Tool, values: Mapping[str, Any]) -> AbstractAsyncContextManager[Callable[[], bool]]:
         """A step that `undo` can take back, around an attempt of a tool that changes files."""
         if tool.effect == "read":
-            return nullcontext()
+            return nullcontext(lambda: False)
         path, command = values.get("path"), values.get("command")
         named = path if isinstance(path, str) and tool.effect == "edit" else None
         label = self.redactor.text(f"{tool.name} {named or command or dict(values)}")

@@ -8,10 +8,7 @@ tighten, never loosen.  A key is only ever sent to the base URL it belongs to.
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
-import tomllib
 import types
 import typing
 from collections.abc import Mapping
@@ -20,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from hypercode.config_file import parse_toml, read_toml
 from hypercode.errors import ConfigError
 
 __all__ = [
@@ -35,7 +33,6 @@ __all__ = [
 ]
 
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
-_FILE_LIMIT = 1 << 20
 _MODES = ("ask", "edits", "plan", "auto")
 
 
@@ -159,12 +156,12 @@ def load(
     `project` is a project's file with the content that the person trusted.
     """
     config = Config()
-    user = _read(user_file)
+    user = read_toml(user_file)
     _apply(config, user, str(user_file))
     if profile is not None:
         _apply_profile(config, profile, user_file)
     if project is not None:
-        _apply_project(config, _parsed(project[1], project[0]), project[0])
+        _apply_project(config, parse_toml(project[1], project[0]), project[0])
     for variable, key in ENVIRONMENT.items():
         if environ.get(variable):
             _set(config, key, environ[variable], variable)
@@ -251,36 +248,6 @@ def _toml(value: Any) -> str:
     return str(value)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file; an absent file is empty.  Never hangs on a device, never reads more than 1 MiB."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise ConfigError(f"cannot be read ({error.strerror})", file=str(path)) from None
-    try:
-        info = os.fstat(descriptor)
-        if not stat.S_ISREG(info.st_mode):
-            raise ConfigError("is not a regular file", file=str(path))
-        if info.st_size > _FILE_LIMIT:
-            raise ConfigError("is larger than 1 MiB", file=str(path))
-        data = os.read(descriptor, _FILE_LIMIT)
-    finally:
-        os.close(descriptor)
-    return _parsed(data, path)
-
-
-def _parsed(data: bytes, path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(data.decode())
-    except UnicodeDecodeError:
-        raise ConfigError("is not UTF-8 text", file=str(path)) from None
-    except tomllib.TOMLDecodeError as error:
-        readable = "".join(c if c.isprintable() else "?" for c in str(error))
-        raise ConfigError(f"is not valid TOML: {readable}", file=str(path)) from None
-
-
 def _apply(config: Config, values: Mapping[str, Any], file: str, prefix: str = "") -> None:
     for key, value in values.items():
         _set(config, key, value, file, name=prefix + key)
@@ -332,6 +299,8 @@ def _typed(key: str, value: Any, source: str, name: str) -> Any:
         value = float(value)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise ConfigError(f"must be {_describe(kinds[0])}, not {value!r}", file=source, key=name)
+    if key == "headers":
+        _check_names(value, source, name)
     if list in kinds:
         _check_items(typing.get_args(options[0])[0], value, source, name)
     if f.metadata["choices"] and value not in f.metadata["choices"]:
@@ -347,10 +316,18 @@ def _typed(key: str, value: Any, source: str, name: str) -> Any:
 
 
 def _check_items(kind: type, items: list[Any], source: str, name: str) -> None:
-    if kind is str and not all(isinstance(item, str) for item in items):
-        raise ConfigError("must be a list of texts", file=source, key=name)
+    if kind is str and not all(isinstance(item, str) and item.strip() for item in items):
+        raise ConfigError("must be a list of texts, none of them empty", file=source, key=name)
     if kind is int and not all(type(item) is int and 0 < item < 65536 for item in items):
         raise ConfigError("must be a list of port numbers", file=source, key=name)
+
+
+def _check_names(headers: Mapping[str, Any], source: str, name: str) -> None:
+    """Names of headers have no case (RFC 9110, 5.1): of two that differ in nothing else one would be lost."""
+    seen: dict[str, str] = {}
+    for header in headers:
+        if (other := seen.setdefault(header.lower(), header)) != header:
+            raise ConfigError(f"{other!r} and {header!r} are the same header; leave one out", file=source, key=name)
 
 
 def _describe(kind: type) -> str:
@@ -376,8 +353,10 @@ def _settle_local(config: Config) -> None:
         raise ConfigError("looks for a server itself; leave out --base-url", key=sources["local"])
     if not flagged and sources["base_url"] in ("--base-url", "HYPERCODE_BASE_URL"):
         config.local = False
-    if config.local and config.local_model and sources["model"] == "--model":
-        raise ConfigError(f"not with {config.local_model} ({sources['local_model']}), itself a model", key="-m")
+    if config.local_model and sources["model"] == "--model":
+        if sources["local_model"].startswith("--"):
+            raise ConfigError(f"not with {config.local_model} (--local-model), itself a model", key="-m")
+        config.local_model, sources["local_model"] = "", "--model"
 
 
 def _check_url(config: Config) -> None:

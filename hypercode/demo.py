@@ -26,6 +26,7 @@ from hypercode.demo_script import EXPLAIN, FILES, INTRODUCTION, SCENES, SHOWN, S
 from hypercode.errors import ConfigError
 from hypercode.llm.fake import ScriptedModel
 from hypercode.logfile import open_log
+from hypercode.messages import Typed
 from hypercode.safety.approval import Answer, Question
 from hypercode.safety.private_file import lock
 from hypercode.ui import commands, render
@@ -226,7 +227,9 @@ class Tour(Chat):
         await self._rest(1.5 * PAUSE)
         await self._type(scene.typed)
         self._stop_after = SHOWN if scene.typed == EXPLAIN else ""
-        if scene.typed.startswith("/"):
+        if scene.typed == "/continue":  # by now the last reply may be one to a message of the person's
+            self.submit(Typed(commands.CONTINUE, scene.typed))
+        elif scene.typed.startswith("/"):
             await commands.run(self, scene.typed)
         else:
             self.submit(scene.typed)

@@ -66,13 +66,14 @@ class Nowhere:
         return None
 
 
-Around = Callable[["Tool", Mapping[str, Any]], AbstractAsyncContextManager[None]]
-"""What is done around each attempt: undo looks at the files before and after."""
+Around = Callable[["Tool", Mapping[str, Any]], AbstractAsyncContextManager[Callable[[], bool]]]
+"""What is done around each attempt: undo looks at the files before and after.  What it gives says, afterwards, whether
+files were changed."""
 
 
-def nothing_around(tool: Tool, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
-    """Nothing is done around an attempt."""
-    return nullcontext()
+def nothing_around(tool: Tool, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[Callable[[], bool]]:
+    """Nothing is done around an attempt, and nothing known of it."""
+    return nullcontext(lambda: False)
 
 
 @dataclass(slots=True)
@@ -92,9 +93,11 @@ class Execution:
     guard: LoopGuard = field(default_factory=LoopGuard)
     results: dict[str, Message] = field(default_factory=dict)
     refused: int = 0
+    _intended: set[str] = field(default_factory=set, init=False)
 
     async def run(self, reply: Reply) -> None:
         """Run the calls in order; neighbours that only read, and are not the same, run side by side."""
+        self.guard.next_reply()
         for batch in self._batches(reply.calls):
             async with asyncio.TaskGroup() as group:
                 for number, call in batch:
@@ -137,7 +140,6 @@ class Execution:
         self.answer(call.id, text)
 
     async def _execute(self, call: ToolCall, arguments: dict[str, Any], *, over_limit: bool) -> None:
-        self.journal.append("intent", call_id=call.id, name=call.name, arguments=arguments)
         self.bus.emit(events.ToolExecutionStart(call.id, call.name, arguments))
         started = time.monotonic()
         printed: list[str] = []
@@ -157,8 +159,15 @@ class Execution:
                 output = "".join(printed)[-10_000:] + "[aborted by user]"
             seconds = round(time.monotonic() - started, 6)
             seen = _seen("".join(printed), output)
+            self._intend(call, arguments)
             self.answer(call.id, output, seconds=seconds, is_error=bool(kind), kind=kind or None, **seen)
             self.bus.emit(events.ToolExecutionEnd(call.id, call.name, output, bool(kind), kind or None, seconds))
+
+    def _intend(self, call: ToolCall, arguments: dict[str, Any]) -> None:
+        """Write down that a call is about to act, once; before that, as while a person is asked, nothing of it was done."""
+        if call.id not in self._intended:
+            self._intended.add(call.id)
+            self.journal.append("intent", call_id=call.id, name=call.name, arguments=arguments)
 
     async def _guarded(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> str:
         """Attempt a call, unless it goes round in circles and nobody wants it again; note what comes of it."""
@@ -175,14 +184,15 @@ class Execution:
                 raise ToolError("loop", _ROUND_AND_ROUND.format(times=times, why=why))
             self.guard.let_through(key)
         try:
-            output = await self._attempt(call, arguments, printed)
+            output, changed = await self._attempt(call, arguments, printed)
         except Exception as error:
             self.guard.note(key, f"{type(error).__name__}: {error}")
             raise
-        self.guard.note(key, output, changed=effect == "edit")
+        self.guard.note(key, output, changed=changed or effect == "edit")
         return output
 
-    async def _attempt(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> str:
+    async def _attempt(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> tuple[str, bool]:
+        """The output, and whether files are known to have been changed."""
         tool = self.tools.find(call.name)
         values = tool.validate(arguments)
 
@@ -202,11 +212,12 @@ class Execution:
             self.refused += not refusal.by_person
             raise ToolError(refusal.kind, refusal.text)
         context = replace(self.context, output=show)  # anew: only by the approval it may be known what box there is
-        async with self.around(tool, values):
+        self._intend(call, arguments)
+        async with self.around(tool, values) as changed:
             output = await tool.call(context, values)
         if detail:
             show(detail)
-        return output
+        return output, changed()
 
 
 def _seen(printed: str, output: str) -> dict[str, str | int]:

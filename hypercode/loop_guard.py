@@ -18,7 +18,7 @@ TIMES = 3
 """How often a call may give the same result; before the next try a person is asked, and a yes lets as many more through."""
 
 REFUSALS = 5
-"""After how many such tries that nobody was there to allow, with no progress between them, a run ends."""
+"""After how many replies with such tries that nobody was there to allow, with no progress between them, a run ends."""
 
 _NEW_EACH_TIME = re.compile(
     r"output-[0-9a-f]{8,}\.txt"  # the file that has the whole of a long output
@@ -47,6 +47,7 @@ class LoopGuard:
         self._granted: Counter[str] = Counter()
         self._changes: set[str] = set()
         self._refused = 0
+        self._refused_now = False
 
     @property
     def hopeless(self) -> bool:
@@ -63,9 +64,14 @@ class LoopGuard:
         """A person wants it tried again."""
         self._granted[call] = self.stuck(call) or self._granted[call]
 
+    def next_reply(self) -> None:
+        """The model has read what became of its calls before, and has sent others."""
+        self._refused_now = False
+
     def refuse(self) -> None:
-        """Nobody was there who could let it through."""
-        self._refused += 1
+        """Nobody was there who could let it through.  A reply counts once: of a refusal the model reads only after it."""
+        self._refused += not self._refused_now
+        self._refused_now = True
 
     def note(self, call: str, result: str, *, changed: bool = False) -> None:
         """A try and its result, which may be an error; `changed` says that it changed a file."""

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hypercode.errors import ToolError
-from hypercode.messages import attached
+from hypercode.messages import Piped, attached
 from hypercode.safety.decision import Decision
 from hypercode.tools.base import MAX_RESULT_CHARACTERS, cap
 
@@ -31,7 +33,10 @@ _RESULTS = 3  # as many results of the longest kind may be attached to one messa
 _LEAST = 200  # characters that are worth to be attached
 _NAMED = 3  # of names about which there is one thing to be said so many are listed
 _PUNCTUATION = 10  # characters behind a name that may be the sentence's own
-_PIPED = "\n\n<stdin>\n"  # what was piped in behind the task is no word of the person's
+_LOOKED_AT = 300  # different names of one message; each may cost some ten looks at the disk
+_NAME = 80  # characters of a name in a notice
+_SAID = 300  # characters of a notice about one name
+_PATH = 4096  # characters; no system has longer paths
 _MENTION = re.compile(r'(?:^|(?<=[\s(\[]))@(?:"([^"\n]+)"(\S*)|([^\s"\'`<>|?@][^\s"`<>|?@]*))')
 _LINES = re.compile(r"(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?$")
 _WINDOW = re.compile(r"\[lines (\d+-\d+ of \d+)\b")
@@ -45,6 +50,9 @@ _FILE = re.compile(
     r")",
     re.IGNORECASE,
 )
+
+
+log = logging.getLogger("hypercode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +82,46 @@ class Attached:
 
 
 def mentions(text: str, workspace: str | os.PathLike[str]) -> tuple[list[Mention], list[str]]:
-    """What a message names with `@` and is there, and the names that look like a path but lead nowhere; each once.
+    """What a message names with `@` and is there, and the names that look like a path but lead nowhere.
 
-    Relative paths start in the workspace.
+    Each file (or part of one) once, however it is spelt.  Relative paths start in the workspace.  Of a message with very many
+    names the first are looked at.  It may take long where the disk is slow: for a thread.
     """
-    found: dict[Mention, None] = {}
+    return _search(text, workspace)[:2]
+
+
+def _search(text: str, workspace: str | os.PathLike[str]) -> tuple[list[Mention], list[str], bool]:
+    """What `mentions` finds, and whether it has looked at every name."""
+    found: dict[tuple[str, int, int], Mention] = {}
     missing: dict[str, None] = {}
-    for match in _MENTION.finditer(text.partition(_PIPED)[0]):
+    names: set[str] = set()
+    for match in _MENTION.finditer(text):
         name = match[1] + _lines_of(match[2]) if match[1] else match[3]
+        if name in names:
+            continue
+        if len(names) == _LOOKED_AT:
+            return list(found.values()), list(missing), False
+        names.add(name)
         mention = next((m for m in _readings(name) if _exists(workspace, m.path)), None)
         if mention is not None:
-            found[mention] = None
+            place = os.path.realpath(_absolute(workspace, mention.path))
+            found.setdefault((place, mention.first, mention.last), mention)
         elif (bare := _bare(name)) and (match[1] or _looks_like_a_path(bare)):
             missing[bare] = None
-    return list(found), list(missing)
+    return list(found.values()), list(missing), True
 
 
 async def attach(text: str, tools: Toolbox, context: ToolContext, approve: Approve) -> Attached:
     """Read what a message names with `@`, as far as it may be read; where it may only be read with a yes, that is asked for.
 
-    Where the model has no tool `read` nothing is attached either.
+    Only a person's own words name files, not what was piped in behind them.  Where the model has no tool `read` nothing is
+    attached either.
     """
     done = Attached()
-    if "@" not in text or "read" not in tools.names:
+    words = text.words if isinstance(text, Piped) else text
+    if "@" not in words or "read" not in tools.names:
         return done
-    found, missing = mentions(text, context.workspace)
+    found, missing, whole = await asyncio.to_thread(_search, words, context.workspace)
     parts: list[tuple[str, str]] = []
     left = context.most if context.most < MAX_RESULT_CHARACTERS else _RESULTS * context.most
     over = [str(mention) for mention in found[MAX_FILES:]]
@@ -106,7 +129,12 @@ async def attach(text: str, tools: Toolbox, context: ToolContext, approve: Appro
         if left < _LEAST:
             over.append(str(mention))
             continue
-        content = await _content(mention, tools, context, approve, done, min(left, context.most))
+        try:
+            content = await _content(mention, tools, context, approve, done, min(left, context.most))
+        except Exception:
+            log.exception("%s could not be attached", _short(mention.path))
+            _say_no(done, mention, "reading it failed inside; the details are in the log")
+            continue
         if content is not None:
             left -= len(content)
             parts.append((str(mention), content))
@@ -114,13 +142,23 @@ async def attach(text: str, tools: Toolbox, context: ToolContext, approve: Appro
         done.said.append(f"not attached: {_listed(over)}: too much for one message; the model can read it")
     if missing:
         done.said.append(f"no file {_listed(missing)}; sent as text")
+    if not whole:
+        done.said.append(f"only the first {_LOOKED_AT} names with @ were looked for")
     done.text = attached(parts)
     return done
 
 
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return ", ".join(map(_short, names[:_NAMED])) + more
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME // 2]}…{name[-_NAME // 2 :]}"
+
+
+def _say_no(done: Attached, mention: Mention, why: str) -> None:
+    done.said.append(f"not attached: {_short(mention.path)}: {why if len(why) <= _SAID else f'{why[:_SAID]}…'}")
 
 
 async def _content(
@@ -132,7 +170,7 @@ async def _content(
     verdict = context.files.decide(operation, mention.path)
     if verdict.decision is Decision.DENY:
         done.refused += verdict.kind == "refused"
-        done.said.append(f"not attached: {mention.path}: {verdict.rule}")
+        _say_no(done, mention, verdict.rule)
         return None
     try:
         tool = tools.find(operation)
@@ -141,15 +179,15 @@ async def _content(
         if refusal is not None:
             done.refused += not refusal.by_person
             if not refusal.hint:  # else the gate has told
-                done.said.append(f"not attached: {mention.path}: {refusal.text}")
+                _say_no(done, mention, refusal.text)
             return None
         whole = await tool.function(context, **values)
     except ToolError as error:
-        done.said.append(f"not attached: {mention.path}: {str(error).removeprefix(f'{error.kind}: ')}")
+        _say_no(done, mention, str(error).removeprefix(f"{error.kind}: "))
         return None
     content = cap(whole, context.spill, most)
     size = _names(whole) if folder else _size(whole)
-    done.said.append(f"attached {mention.path}, {size}{'' if content is whole else '; its middle is left out'}")
+    done.said.append(f"attached {_short(mention.path)}, {size}{'' if content is whole else '; its middle is left out'}")
     return content
 
 
@@ -204,7 +242,8 @@ def _looks_like_a_path(name: str) -> bool:
 
 def _exists(workspace: str | os.PathLike[str], path: str) -> bool:
     try:
-        return any(map(str.isalnum, path)) and os.path.exists(_absolute(workspace, path))
+        named = len(path) <= _PATH and any(map(str.isalnum, path))
+        return named and os.path.exists(_absolute(workspace, path))
     except ValueError:  # half a surrogate pair
         return False
 

@@ -16,6 +16,7 @@ from hypercode.config import Config
 from hypercode.errors import ConfigError
 from hypercode.events import Bus
 from hypercode.logfile import fault, log_events, log_place, open_log
+from hypercode.messages import Piped
 from hypercode.parts import secrets_of
 from hypercode.safety.own_process import close_to_others, take_environment
 from hypercode.safety.redact import Redactor
@@ -64,15 +65,15 @@ def print_schema() -> None:
 
 
 def read_task(words: list[str]) -> str:
-    """The task: the words, `-` for stdin, and what is piped in behind them.  Raises ConfigError when there is none."""
+    """The task: the words, `-` for stdin, and what is piped in behind them.  Raises ConfigError when there is none.
+
+    With stdin in it, it is a `Piped`: only the words on the command line name files with `@`.
+    """
     piped = "" if sys.stdin is None or (sys.stdin.isatty() and words != ["-"]) else _read_stdin()
-    if words == ["-"]:
-        task = piped
-    else:
-        task = " ".join(words)
-        if task.strip() and piped.strip():
-            task = f"{task}\n\n<stdin>\n{piped.rstrip()}\n</stdin>"
-        task = task if task.strip() else piped
+    own = "" if words == ["-"] else " ".join(words)
+    task = own if own.strip() else Piped(piped, "")
+    if own.strip() and piped.strip():
+        task = Piped(f"{own}\n\n<stdin>\n{piped.rstrip()}\n</stdin>", own)
     if not task.strip():
         raise ConfigError('there is no task; use: hypercode run "what to do", or pipe it in')
     return task

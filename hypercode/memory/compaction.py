@@ -1,9 +1,9 @@
 """A long conversation made shorter: what will go, and the shorter one.
 
-In this order: tool results that the model has seen are shortened, oldest first; then the beginning is replaced by a summary
-that the model writes; and where no model helps, the oldest is left out.  The person's latest message, everything behind the
-last reply and the last turns stay.  A call and its results stay or go together, so the result is what `messages.check`
-leaves unchanged.  System messages are never touched.
+In this order: tool results and attached files that the model has seen are shortened, oldest first; then the beginning is
+replaced by a summary that the model writes; and where no model helps, the oldest is left out.  The person's latest message,
+everything behind the last reply and the last turns stay.  A call and its results stay or go together, so the result is what
+`messages.check` leaves unchanged.  System messages are never touched.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypercode.events import Event, Notice
 from hypercode.memory import summary
 from hypercode.memory.shorten import drop_oldest, is_note, note, shortened
 from hypercode.memory.tokens import tokens_of
-from hypercode.messages import Message, Reply, check
+from hypercode.messages import Message, Reply, check, data_of
 
 __all__ = ["KEEP_TURNS", "Compacted", "Plan", "compact", "plan_compaction"]
 
@@ -229,13 +229,14 @@ def _done(
     notices: tuple[str, ...] = (),
 ) -> Compacted:
     known = {id(m) for m in whole}
-    cut = sum(m.get("role") == "tool" and id(m) not in known for m in result)
+    cut = sum(bool(data_of(m)) and not is_note(m) and id(m) not in known for m in result)
     dropped = _real(whole) - _real(result)
     after = sum(map(count, result))
     if len(result) == len(whole) and all(a is b for a, b in zip(result, whole, strict=True)):
         return Compacted(whole, None, 0, 0, plan.before, plan.before, notices, reply)
     what = [f"{dropped} messages {'summarised' if text else 'left out'}"] if dropped else []
-    what += [f"{cut} tool results shortened"] if cut else []
+    tools = all(m.get("role") == "tool" for m in result if data_of(m) and not is_note(m) and id(m) not in known)
+    what += [f"{cut} {'tool results' if tools else 'tool results and attached files'} shortened"] if cut else []
     said = f"Made room: about {plan.before} tokens of conversation became {after} ({', '.join(what) or 'shortened'})."
     return Compacted(result, text, dropped, cut, plan.before, after, (*notices, said), reply)
 
@@ -303,7 +304,8 @@ def _describe(
     called: Counter[str] = Counter()
     for place, message in enumerate(messages):
         names |= {c["id"]: c["function"]["name"] for c in message.get("tool_calls") or ()}
-        called.update([names.get(message["tool_call_id"], "tool")] if place in shorten else [])
+        other = "tool" if message.get("role") == "tool" else "with your message"
+        called.update([names.get(message.get("tool_call_id", ""), other)] if place in shorten else [])
     lines = [f"The conversation has about {before} tokens; then about {after}."]
     if shorten:
         listed = ", ".join(f"{name} × {number}" for name, number in called.most_common())

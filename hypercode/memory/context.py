@@ -11,7 +11,7 @@ from typing import Any
 
 from hypercode.memory.shorten import is_note
 from hypercode.memory.tokens import estimate, overflow_numbers, tokens_of, tokens_of_tools
-from hypercode.messages import Message
+from hypercode.messages import Message, data_of, is_report
 
 __all__ = ["Meter", "Reading", "parts", "prompt_parts", "system_prompt"]
 
@@ -75,13 +75,20 @@ def system_prompt(workspace: Path, *, plan: bool = False, instructions: str = ""
 def parts(
     prompt: Mapping[str, str], schemas: Sequence[dict[str, Any]], messages: Iterable[Message], meter: Meter
 ) -> dict[str, int]:
-    """About how many tokens each part of the next request takes: the prompt's parts, the tools, the conversation by role."""
+    """About how many tokens each part of the next request takes: the prompt's parts, the tools, the conversation by role.
+
+    Files that were named with `@` are a part of their own.
+    """
     sizes = {name: meter.scaled(estimate(text)) for name, text in prompt.items()}
     sizes["tools"] = meter.scaled(tokens_of_tools(schemas))
     names = {"user": "you", "assistant": "replies", "tool": "tool results"}
     for message in messages:
         part = "summary" if is_note(message) else names.get(message.get("role", ""), "other")
-        sizes[part] = sizes.get(part, 0) + meter.count(message)
+        size = meter.count(message)
+        if part == "you" and not is_report(message) and (data := data_of(message)):
+            sizes["attached files"] = sizes.get("attached files", 0) + min(meter.scaled(estimate(data)), size)
+            size -= min(meter.scaled(estimate(data)), size)
+        sizes[part] = sizes.get(part, 0) + size
     return {name: size for name, size in sizes.items() if size}
 
 

@@ -24,9 +24,10 @@ from hypercode.events import (
     TurnStart,
     UserMessage,
 )
-from hypercode.memory.history import Loaded
+from hypercode.memory.history import Loaded, replaced
 from hypercode.memory.records import Record
-from hypercode.messages import Message, Typed, is_report, spoken, text_of
+from hypercode.memory.shorten import is_note
+from hypercode.messages import Message, Typed, data_of, is_report, spoken, text_of, words_of
 
 __all__ = ["FORMATS", "replay", "save", "to_json", "to_markdown"]
 
@@ -51,7 +52,7 @@ def to_json(loaded: Loaded) -> str:
 
 
 def to_markdown(loaded: Loaded) -> str:
-    """The conversation to read: what was said as it was written, calls and their results in fences."""
+    """The conversation to read: what was said as it was written; calls, their results and attached files in fences."""
     started = _started(loaded)
     facts = {
         "Name": loaded.name,
@@ -86,13 +87,30 @@ def _parts(message: Message) -> Iterator[str]:
     if role == "tool":
         yield _fenced(text)
         return
-    yield {"user": "## You", "assistant": "## Assistant"}.get(role, f"## {role.capitalize()}")
+    if role == "user":
+        yield from _said(message, text)
+        return
+    yield f"## {role.capitalize()}"
     if text.strip():
         yield text.strip("\n")
     for call in message.get("tool_calls") or ():
         function = call["function"]
         yield f"**{function['name']}**"
         yield _fenced(_readable(function.get("arguments") or ""), "json")
+
+
+def _said(message: Message, text: str) -> Iterator[str]:
+    words, data = words_of(message), data_of(message)
+    if is_note(message) or not (words or data):
+        yield "## Earlier" if is_note(message) else "## Note"
+        yield text.strip("\n")
+        return
+    if words.strip():
+        yield "## You"
+        yield words.strip("\n")
+    if data:
+        yield "### Printed" if is_report(message) else "### Attached"
+        yield _fenced(data)
 
 
 def _readable(arguments: str) -> str:
@@ -120,7 +138,12 @@ def replay(loaded: Loaded) -> Iterator[tuple[float, Event]]:
     start = _started(loaded) or 0.0
     names: dict[str, str] = {}
     turn, open_turn, shown = 0, False, ""
+    said: set[int] = set()
     for record in loaded.records:
+        if replaced(record) in said:
+            continue  # the same message, with its files
+        if record["type"] == "user" and isinstance(number := record.get("seq"), int):
+            said.add(number)
         at = record.get("time")
         seconds = max(at - start, 0.0) if isinstance(at, int | float) else 0.0
         kind = record["type"]

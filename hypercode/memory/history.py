@@ -12,7 +12,7 @@ from hypercode.memory.records import Record, Scan, scan
 from hypercode.memory.session_file import open_to_read, read_all
 from hypercode.messages import Message, check, tool_result, unanswered
 
-__all__ = ["Loaded", "load", "rebuild"]
+__all__ = ["Loaded", "load", "rebuild", "replaced"]
 
 _NOT_RUN = "[not run: hypercode ended before this call]"
 
@@ -53,12 +53,14 @@ class Loaded:
         return self.path.stem
 
     def current(self) -> list[Record]:
-        """The records without those that a rewind left behind."""
+        """The records without those that a rewind left behind or that another one replaces."""
         kept: list[Record] = []
         for record in self.records:
             if record["type"] == "rewind" and isinstance(to := record.get("to"), int):
                 kept = [r for r in kept if isinstance(r.get("seq"), int) and r["seq"] < to]
             else:
+                if (number := replaced(record)) is not None:
+                    kept = [r for r in kept if r.get("seq") != number]
                 kept.append(record)
         return kept
 
@@ -119,6 +121,9 @@ class _Building:
         self._entries: list[tuple[int, Message]] = []
         self._intents: dict[str, Record] = {}
         self._begun: set[str] = set()
+        self._broken: dict[
+            int, str
+        ] = {}  # by the number of a message of the person's: how the reply before it broke off
         self._pieces: list[str] = []
         self._pieces_seq = 0
         self.unusable = 0
@@ -143,9 +148,12 @@ class _Building:
     def _apply(self, kind: str, seq: int, record: Record) -> None:
         loaded = self._loaded
         if kind in ("user", "assistant", "result"):
+            if (number := replaced(record)) is not None:
+                self._entries = [e for e in self._entries if e[0] != number or e[1].get("role") != "user"]
             self._message(seq, record.get("message"), {"result": "tool"}.get(kind, kind))
             if kind in ("user", "assistant"):
                 self._intents.clear()
+                self._broken[seq] = self._broken.get(replaced(record) or 0, loaded.broken) if kind == "user" else ""
                 loaded.broken = ""
         elif kind == "intent" and isinstance(record.get("call_id"), str):
             self._intents[record["call_id"]] = record
@@ -153,7 +161,7 @@ class _Building:
         elif kind == "rewind" and isinstance(record.get("to"), int):
             self._entries = [entry for entry in self._entries if entry[0] < record["to"]]
             self._intents.clear()
-            loaded.broken = ""
+            loaded.broken = self._broken.get(record["to"], "")
         elif kind == "compaction" and isinstance(record.get("messages"), list):
             self._entries = list(self._compacted(record["messages"]))
         elif kind == "name":
@@ -222,6 +230,12 @@ class _Building:
         if loaded.partial.strip():
             loaded.broken = "ended"
             loaded.notices.append("The last answer was cut off; what had arrived of it is kept.")
+
+
+def replaced(record: Record) -> int | None:
+    """The number of the record of the same message before its files were read, where there may be one."""
+    number = record.get("replaces")
+    return number if record["type"] == "user" and isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def _text(value: Any) -> str | None:

@@ -4,7 +4,8 @@ Record types and their fields::
 
     session    cwd model version        a start, also of each resumption
     user       message                  before the model is asked; with `shell` a command that the person ran, with
-                                    `typed` one that the message stands for
+                                    `typed` one that the message stands for; `replaces` is the number of the record of
+                                    the same message without the files that go with it
     partial    text reasoning           what has arrived of a reply, in increments
     assistant  message finish_reason    the whole reply; replaces the partials before it
     intent     call_id name arguments   before a call is run

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from hypercode.messages import Message, parse_arguments, text_of, user
+from hypercode.messages import EARLIER, Message, data_of, parse_arguments, text_of, user, words_of
 
 __all__ = ["drop_oldest", "is_note", "left_out_note", "note", "shortened"]
 
-_NOTE = "[The earlier conversation"
-_LEFT_OUT = f"{_NOTE} was left out to make room"
+_LEFT_OUT = f"{EARLIER} was left out to make room"
 _HEAD, _TAIL = 300, 200
 _MARK = 120
 _ASKED = 300
@@ -24,27 +23,28 @@ Count = Callable[[Message], int]
 def note(summary: str) -> Message:
     """The message that stands for the beginning of a conversation."""
     return user(
-        f"{_NOTE} was summarised to make room; what follows is a record of it, not a request. Results of tools before this "
+        f"{EARLIER} was summarised to make room; what follows is a record of it, not a request. Results of tools before this "
         f"point are gone: call the tools again where you need them.]\n\n{summary}"
     )
 
 
 def is_note(message: Message) -> bool:
     """Whether a message stands for something that a compaction took away."""
-    return message.get("role") == "user" and text_of(message).startswith(_NOTE)
+    return message.get("role") == "user" and text_of(message).startswith(EARLIER)
 
 
 def left_out_note(gone: Sequence[Message]) -> Message:
-    """The message that stands for messages that were left out: what the person had said in them.
+    """The message that stands for messages that were left out: what the person had said in them, no file they had attached.
 
     Notes of this kind among them pass on what they hold.
     """
     lines: list[str] = []
     for message in gone:
-        text = text_of(message)
         if _is_left_out(message):
-            lines += [line for line in text.split("\n") if line.startswith("- ")]
-        elif message.get("role") == "user" and text.strip():
+            lines += [line for line in text_of(message).split("\n") if line.startswith("- ")]
+            continue
+        text = text_of(message) if is_note(message) else words_of(message)
+        if message.get("role") == "user" and text.strip():
             text = " ".join(text.split())
             lines.append(f"- {text if len(text) <= _ASKED else text[:_ASKED] + '…'}")
     while sum(map(len, lines)) > _ASKED_IN_ALL:
@@ -58,18 +58,21 @@ def _is_left_out(message: Message) -> bool:
 
 
 def shortened(message: Message, most: int = _HEAD + _TAIL + _MARK) -> Message:
-    """A tool result cut to its beginning and end; the same object where it is no longer than `most` characters, or no result."""
-    text = text_of(message)
-    if message.get("role") != "tool" or len(text) <= most:
+    """A message whose data (a tool's result, an attached file) is cut to its beginning and end.
+
+    The same object where that is no longer than `most` characters, or there is none.  What a person said stays whole.
+    """
+    data = data_of(message)
+    if len(data) <= most:
         return message
+    text = text_of(message)
     space = most - _MARK
-    head = text[: space * 3 // 5]
-    tail = text[len(text) - space * 2 // 5 :]
-    gone = len(text) - len(head) - len(tail)
-    return {
-        **message,
-        "content": f"{head}\n[… {gone} characters left out to save room; call the tool again to see them …]\n{tail}",
-    }
+    head = data[: space * 3 // 5]
+    tail = data[len(data) - space * 2 // 5 :]
+    gone = len(data) - len(head) - len(tail)
+    again = "call the tool again" if message.get("role") == "tool" else "use a tool"
+    left_out = f"[… {gone} characters left out to save room; {again} to see them …]"
+    return {**message, "content": f"{text[: len(text) - len(data)]}{head}\n{left_out}\n{tail}"}
 
 
 def drop_oldest(
@@ -78,8 +81,8 @@ def drop_oldest(
     """The messages of the units, made to fit without a model.
 
     A unit is a turn with its results, or one message; those marked true stay.  The others are shortened, then left out, oldest
-    first, until `target` tokens are reached.  If the rest is over `limit` still, or no limit is known, results and arguments in
-    the units that stay are cut as well, the newest last and least.
+    first, until `target` tokens are reached.  If the rest is over `limit` still, or no limit is known, results, attached files
+    and arguments in the units that stay are cut as well, the newest last and least.
     """
     work = [unit if stays else [shortened(m) for m in unit] for unit, stays in units]
     old = [place for place, (unit, stays) in enumerate(units) if not stays]
@@ -102,7 +105,8 @@ def drop_oldest(
 
 def _cut_kept(work: list[list[Message]], limit: int | None, count: Count) -> list[Message]:
     """Cut results and arguments in what stays, step by step, until it fits."""
-    turns = [place for place, unit in enumerate(work) if unit and unit[0].get("role") == "assistant"]
+    units = [(place, unit[0]) for place, unit in enumerate(work) if unit]
+    turns = [place for place, first in units if first.get("role") == "assistant" or data_of(first)]
 
     def fits() -> bool:
         return limit is not None and sum(count(m) for unit in work for m in unit) <= limit

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 
-from hypercode.messages import Message, system, text_of, user
+from hypercode.memory.shorten import is_note
+from hypercode.messages import Message, data_of, is_report, system, text_of, user, words_of
 
 __all__ = ["request"]
 
@@ -23,6 +25,7 @@ Facts only; nothing that the record does not say. Begin at once, without a greet
 _RESULT = 1_500
 _ARGUMENTS = 400
 _MESSAGE = 8_000
+_HEADING = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def request(
@@ -41,7 +44,7 @@ def request(
 
 
 def _record(messages: Sequence[Message]) -> str:
-    """The messages as a text to read."""
+    """The messages as a text to read; what is data stands under headings of its own, and cannot bring along any."""
     names: dict[str, str] = {}
     lines: list[str] = []
     for message in messages:
@@ -50,12 +53,30 @@ def _record(messages: Sequence[Message]) -> str:
             name = names.get(message.get("tool_call_id", ""), "tool")
             lines.append(f"## Result of {name}\n{_cut(text, _RESULT)}")
             continue
-        who = "Assistant" if message.get("role") == "assistant" else "Person"
+        if message.get("role") == "user":
+            lines += _said(message, text)
+            continue
+        who = "Assistant" if message.get("role") == "assistant" else "System"
         calls = message.get("tool_calls") or ()
         names |= {call["id"]: call["function"]["name"] for call in calls}
         called = [f"→ {c['function']['name']}({_cut(c['function'].get('arguments') or '', _ARGUMENTS)})" for c in calls]
         lines.append("\n".join([f"## {who}", *filter(None, [_cut(text, _MESSAGE)]), *called]))
-    return "\n\n".join(lines)
+    return "\n\n".join(line[:2] + _HEADING.sub(" ", line[2:]) for line in lines)
+
+
+def _said(message: Message, text: str) -> Iterator[str]:
+    """What the person said, and apart from it what came with it."""
+    words, data = words_of(message), data_of(message)
+    if is_note(message):
+        yield f"## Earlier record\n{_cut(text, _MESSAGE)}"
+    elif not words and not data:
+        yield f"## Note\n{_cut(text, _RESULT)}"
+    else:
+        if words:
+            yield f"## Person\n{_cut(words, _MESSAGE)}"
+        if data:
+            what = "Output of the command" if is_report(message) else "Attached to it, no words of the person"
+            yield f"## {what}\n{_cut(data, _RESULT)}"
 
 
 def _cut(text: str, limit: int) -> str:

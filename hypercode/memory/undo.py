@@ -130,10 +130,13 @@ class Undo:
     # -- recording -----------------------------------------------------------------
 
     @contextlib.asynccontextmanager
-    async def step(self, label: str, *, path: str | None = None, scan: bool = False) -> AsyncIterator[None]:
+    async def step(
+        self, label: str, *, path: str | None = None, scan: bool = False
+    ) -> AsyncIterator[Callable[[], bool]]:
         """A step around a tool call.  `path` is what a file tool changes; `scan`: compare the workspace, for a command.
 
-        `label` is kept on disk: hand it over without secrets.  What was changed is recorded however the call ends.
+        `label` is kept on disk: hand it over without secrets.  What was changed is recorded however the call ends; what is
+        given says then whether anything was.
         """
         opened = _Open(label[:500], self._missing(path) if path else [])
         token = self._open.set(opened)
@@ -142,7 +145,7 @@ class Undo:
             if scan and not self.problem:
                 before = await asyncio.to_thread(self._look)
                 before.started = self._note_running(opened.label)
-            yield
+            yield lambda: opened.step is not None
         finally:
             self._open.reset(token)
             if before is not None:

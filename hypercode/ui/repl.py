@@ -29,6 +29,7 @@ from hypercode.ui import commands, model_commands, render, session_commands, war
 from hypercode.ui.clean import clean
 from hypercode.ui.greeting import farewell, greeting
 from hypercode.ui.hooks import Hooks
+from hypercode.ui.interrupts import ends_in_order
 from hypercode.ui.plain import PlainScreen, needs_plain
 from hypercode.ui.shell_line import run_shell_line
 from hypercode.ui.status import activity, status_line
@@ -56,14 +57,14 @@ def run(
 
         if not settle(config, environ):
             return 0
-    redact = Redactor(secrets_of(config, environ)).text
-    with open_log(environ, debug=debug, redact=redact) as path:
+    with open_log(environ, debug=debug, redact=Redactor(secrets_of(config, environ)).text) as path:
         return asyncio.run(_chat(config, message, cwd, environ, path if debug else None, resume, pick))
 
 
 async def _chat(
     config: Config, text: str, cwd: Path, environ: Mapping[str, str], log: Path | None, resume: str | None, pick: bool
 ) -> int:
+    ends_in_order()
     chat = Chat(config, cwd=cwd, environ=environ)
     if log is not None:
         log_events(chat.bus)

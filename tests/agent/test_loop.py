@@ -128,6 +128,15 @@ async def test_another_result_or_another_task_begins_anew(harness):
     assert kinds(h) == [None] * 6
 
 
+async def test_looking_after_each_new_change_by_the_shell_is_no_loop(harness):
+    rounds = [[("bash", {"command": f"echo {n} >> notes"}), ("ls", {})] for n in range(8)]
+    h = harness([*[s for n, r in enumerate(rounds) for s in again(r[0], 1, f"b{n}") + again(r[1], 1, f"l{n}")], "done"],
+                mode="auto", sandbox=False)  # fmt: skip
+    result = await h.run()
+    assert kinds(h) == [None] * 16
+    assert (result.outcome, exit_code(result)) == ("complete", 0)
+
+
 async def test_testing_after_each_new_edit_is_no_loop(harness):
     work = [
         step
@@ -179,3 +188,11 @@ async def test_each_limit_has_its_own_reason_and_mode_auto_none_less(harness, se
     assert (result.outcome, result.error["kind"], exit_code(result)) == ("limit", reason, 3)
     assert len(h.model.requests) < 9
     assert asked in (None, len(h.model.requests))
+
+
+@pytest.mark.parametrize("times", [8, 32, 40])
+async def test_the_same_call_often_in_one_reply_ends_nothing_before_the_model_has_read_why(harness, times):
+    h = harness([script(*[Call("ls", {}, f"c{i}") for i in range(times)]), "Here is the answer."])
+    result = await h.run()
+    assert (result.outcome, result.text, len(h.model.requests)) == ("complete", "Here is the answer.", 2)
+    assert kinds(h) == ([None] * 3 + ["loop"] * 29)[:times] + ["too_many_calls"] * (times - 32)

@@ -354,7 +354,7 @@ def test_the_commands(stage):
         chat.say("/retry")
         chat.shows("zzmore0")
         chat.idle()
-        chat.say("/continue")
+        chat.say("go on")
         chat.shows("zzmore1")
         chat.idle()
         chat.say("/cost")

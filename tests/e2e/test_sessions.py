@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+import signal
 import subprocess
 import sys
 import time
@@ -405,6 +406,27 @@ def test_a_crash_while_tools_ran(stage):
     s.run("run", "-c", "more")
     assert said(s)[-2:] == [("assistant", "zzdone"), ("user", "more")]
     assert "epaired" not in s.run("sessions", "show", files(s)[0].stem).stdout
+
+
+def test_a_crash_while_the_person_was_asked(stage):
+    """What was asked for and never allowed had not begun."""
+    s = stage(answer(call("write", {"path": "zznew.txt", "content": "x"}, "c1")), answer(text("zzdone")))
+    with Chat(s) as chat:
+        chat.prompt().say("do the work")
+        chat.wait("yes, once")
+        os.kill(chat.process.pid, signal.SIGKILL)
+        chat.finish()
+    with Chat(s, "-c", columns=110) as chat:
+        chat.wait("c continue")
+        assert [line for line in chat.visible if line.startswith("│")][:2] == [
+            "│ This task was not finished when hypercode ended: do the work",
+            "│   asked for, had not begun: write zznew.txt",
+        ]
+        chat.send("c")
+        chat.shows("zzdone")
+        chat.idle()
+        chat.leave()
+    assert s.requests()[-1]["messages"][-1]["content"] == "[not run: hypercode ended before this call]"
 
 
 def test_a_crash_while_the_answer_came(stage):

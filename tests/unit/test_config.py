@@ -156,18 +156,60 @@ def test_the_stronger_of_local_and_base_url_counts(tmp_path, file, environ, flag
     assert loaded(tmp_path, file, flags=flags, environ=environ, profile=profile).local is local
 
 
-@pytest.mark.parametrize(
-    ("file", "flags"), [("", {"local_model": "m.gguf"}), ('local = true\nlocal_model = "m.gguf"\n', {})]
-)
-def test_a_model_and_a_file_are_one_too_many(tmp_path, file, flags):
+@pytest.mark.parametrize("file", ["", 'local = true\nlocal_model = "n.gguf"\n'])
+def test_a_model_and_a_file_on_the_command_line_are_one_too_many(tmp_path, file):
     path = tmp_path / "config.toml"
     path.write_text(file)
     with pytest.raises(ConfigError) as caught:
-        load(flags={**flags, "model": "acme/x"}, environ={}, user_file=path)
-    where = path if file else "--local-model"
-    assert str(caught.value) == f"-m: not with m.gguf ({where}), itself a model"
-    load(flags=flags, environ={"HYPERCODE_MODEL": "acme/x"}, user_file=path)  # the stronger one counts
-    load(flags={**flags, "model": "acme/x", "local_model": None}, environ={}, user_file=tmp_path / "none")
+        load(flags={"local_model": "m.gguf", "model": "acme/x"}, environ={}, user_file=path)
+    assert str(caught.value) == "-m: not with m.gguf (--local-model), itself a model"
+    load(
+        flags={"local_model": "m.gguf"}, environ={"HYPERCODE_MODEL": "acme/x"}, user_file=path
+    )  # the stronger one counts
+
+
+@pytest.mark.parametrize(
+    ("file", "flags", "local"),
+    [
+        ('local = true\nlocal_model = "m.gguf"\n', {}, True),
+        ('local_model = "m.gguf"\n', {}, False),
+        ('local_model = "m.gguf"\n', {"local": True}, True),
+        ('local = true\nlocal_model = "m.gguf"\n', {"base_url": "http://127.0.0.1:9/v1"}, False),
+        ('[profiles.p]\nlocal = true\nlocal_model = "m.gguf"\n', {}, True),
+    ],
+)
+def test_a_model_on_the_command_line_beats_the_file_of_a_model_in_a_file(tmp_path, file, flags, local):
+    path = tmp_path / "config.toml"
+    path.write_text(file)
+    profile = "p" if "profiles" in file else None
+    config = load(flags={**flags, "model": "acme/x"}, environ={}, user_file=path, profile=profile)
+    assert (config.model, config.local_model, config.local) == ("acme/x", "", local)
+    assert config.sources["local_model"] == "--model"
+    config = load(flags=flags, environ={"HYPERCODE_MODEL": "acme/x"}, user_file=path, profile=profile)
+    assert config.local_model == "m.gguf", "the environment names a model for servers, not against a file"
+
+
+@pytest.mark.parametrize("key", ["add_dirs", "models", "allow", "deny", "keep_env", "listeners"])
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_text_in_a_list_is_refused_wherever_it_comes_from(tmp_path, key, empty):
+    path = tmp_path / "config.toml"
+    path.write_text(f'{key} = ["x", "{empty}"]\n')
+    with pytest.raises(ConfigError) as caught:
+        load(flags={}, environ={}, user_file=path)
+    assert str(caught.value) == f"{path}: {key}: must be a list of texts, none of them empty"
+    path.write_text("")
+    with pytest.raises(ConfigError, match="none of them empty"):
+        load(flags={key: [empty]}, environ={}, user_file=path)
+
+
+@pytest.mark.parametrize(("first", "second"), [("X-a", "x-A"), ("authorization", "Authorization")])
+@pytest.mark.parametrize("place", ["headers", "profiles.p.headers"])
+def test_two_headers_that_differ_only_in_case_are_refused(tmp_path, first, second, place):
+    path = tmp_path / "config.toml"
+    path.write_text(f'[{place}]\n{first} = "1"\nX-other = "3"\n{second} = "2"\n')
+    with pytest.raises(ConfigError) as caught:
+        load(flags={}, environ={}, user_file=path, profile="p" if "." in place else None)
+    assert str(caught.value) == f"{path}: {place}: {first!r} and {second!r} are the same header; leave one out"
 
 
 @pytest.mark.parametrize("flags", [{"local": True}, {"local_model": "m.gguf"}])

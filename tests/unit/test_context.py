@@ -7,7 +7,7 @@ import pytest
 from hypercode.memory.context import Meter, Reading, parts, prompt_parts, system_prompt
 from hypercode.memory.shorten import note
 from hypercode.memory.tokens import estimate, overflow_numbers, tokens_of, tokens_of_tools
-from hypercode.messages import system, tool_result, user
+from hypercode.messages import attached, ran, system, tool_result, user
 
 TOOLS = [{"type": "function", "function": {"name": "read", "description": "d" * 350, "parameters": {}}}]
 
@@ -201,3 +201,13 @@ def test_the_prompt_keeps_what_it_had(tmp_path):
     assert f"Workspace: {tmp_path}\n" in text
     assert "plan mode" not in text
     assert system_prompt(tmp_path, plan=True).startswith(text)
+
+
+def test_attached_files_are_a_part_of_their_own():
+    made = meter()
+    data = "x" * 3500
+    said = user("look @a" + attached([("a", data)]))
+    found = parts({}, [], [said, user(ran("ls", data))], made)
+    assert list(found) == ["attached files", "you"]
+    assert found["attached files"] == 1001
+    assert sum(found.values()) == made.count(said) + made.count(user(ran("ls", data)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hypercode.loop_guard import TIMES, LoopGuard, call_key
+from hypercode.loop_guard import REFUSALS, TIMES, LoopGuard, call_key
 
 CALL, EDIT, BACK = (call_key(name, {"path": name}) for name in ("ls", "edit", "back"))
 
@@ -116,3 +116,15 @@ def test_text_that_is_no_valid_unicode_is_counted_too():
     guard = LoopGuard()
     seen(guard, CALL, *["\ud800"] * 3)
     assert guard.stuck(CALL) == 3
+
+
+def test_a_reply_counts_once():
+    guard = LoopGuard()
+    for reply in range(1, REFUSALS + 1):
+        guard.next_reply()
+        assert not guard.hopeless
+        for _ in range(10):
+            guard.refuse()
+        assert guard.hopeless == (reply == REFUSALS)
+    seen(guard, EDIT, "done", changed=True)
+    assert not guard.hopeless

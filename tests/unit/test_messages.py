@@ -9,18 +9,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypercode.messages import (
+    EARLIER,
     Reply,
     ToolCall,
+    attached,
     check,
     cut_by,
+    cut_note,
+    data_of,
     is_cut,
+    is_report,
+    own,
     parse_arguments,
+    parted,
+    put_back,
+    ran,
     system,
     text_of,
     tool_result,
     unanswered,
     user,
     well_formed,
+    words_of,
 )
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/security/history-repair.json").read_text())["cases"]
@@ -202,3 +212,34 @@ def test_surrogates_are_joined_or_replaced():
 def test_text_of_reads_parts():
     assert text_of({"content": [{"type": "text", "text": "a"}, {"type": "image_url"}, {"text": "b"}]}) == "ab"
     assert text_of({"content": None}) == ""
+
+
+MARK = attached([("a", "b")]).partition("\na:")[0].strip("\n")
+OURS = [MARK, ran("ls", "x"), put_back("Taken back", ["a"]), cut_note("cut"), f"{EARLIER} was left out]"]
+PIECES = st.lists(st.sampled_from([*OURS, MARK[:-1], "\n", "\n\n", " ", "a.md:\n", "words"]), max_size=6).map("".join)
+
+
+@given(PIECES | st.text(max_size=30), st.sampled_from(["", cut_note("cut")]), st.sampled_from(["", *OURS, "x\ny"]))
+def test_no_words_of_a_person_are_taken_for_what_hypercode_puts_there(text, note, data):
+    more = attached([("f", data)]) if data else ""
+    message = user(note + own(text) + more)
+    assert parted(text_of(message)) == (note, well_formed(text), f"f:\n{data}" if data else "")
+    assert note or not is_report(message)
+    assert note or not text_of(message).startswith(EARLIER)
+    if not note:
+        assert (words_of(message), data_of(message)) == (well_formed(text), f"f:\n{data}" if data else "")
+
+
+def test_most_words_go_as_they_are():
+    for text in ("", "hello", "\n\nhello\n", "[Attached] a", " [x]\n", "look @a.py"):
+        assert own(text) == text
+
+
+def test_what_is_a_persons_own_and_what_is_data():
+    told = user(ran("cat a", "I allow it\nall"))
+    assert (words_of(told), data_of(told)) == ("I ran this command myself:\n$ cat a", "I allow it\nall")
+    back = user(put_back("Taken back", ["I allow it"]))
+    assert (words_of(back), data_of(back)) == ("", "")
+    assert data_of(tool_result("c", "out")) == "out"
+    assert data_of({"role": "assistant", "content": "no"}) == ""
+    assert data_of({"role": "user", "content": [{"type": "text", "text": f"x\n\n{MARK}\ny"}]}) == ""

@@ -11,10 +11,11 @@ from hypercode import events
 from hypercode.errors import ConfigError
 from hypercode.memory import sessions
 from hypercode.memory.export import replay, to_json, to_markdown
-from hypercode.memory.history import load
+from hypercode.memory.history import Loaded, load
 from hypercode.memory.journal import Journal
 from hypercode.memory.records import encode
-from hypercode.messages import tool_result, user
+from hypercode.memory.shorten import note
+from hypercode.messages import attached, cut_note, own, put_back, ran, text_of, tool_result, user
 from hypercode.safety.redact import Redactor
 
 
@@ -300,3 +301,47 @@ def test_importing_is_cheap():
 def test_folders_are_named_by_bytes(state):
     odd = Path(os.fsdecode(b"/tmp/\xff\xfe"))
     assert sessions.folder_of(state, odd).name.isalnum()
+
+
+def test_markdown_keeps_what_came_with_a_message_apart_from_it(tmp_path):
+    data = "1\tx\n```\n## You\nDo it."
+    said = [
+        user(cut_note("cut") + own("[The earlier conversation] look @a.md") + attached([("a.md", data)])),
+        user(ran("cat a.md", data)),
+        user(put_back("Taken back", ["a.md"])),
+        note("What was."),
+    ]
+    text = to_markdown(Loaded(tmp_path / "s.jsonl", [], said))
+    fence = "````"
+    assert (
+        text.partition("\n\n## You\n\n")[2]
+        == f"""\
+[The earlier conversation] look @a.md
+
+### Attached
+
+{fence}
+a.md:
+{data}
+{fence}
+
+## You
+
+I ran this command myself:
+$ cat a.md
+
+### Printed
+
+{fence}
+{data}
+{fence}
+
+## Note
+
+{text_of(said[2])}
+
+## Earlier
+
+{text_of(said[3])}
+"""
+    )

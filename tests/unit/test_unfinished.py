@@ -1,13 +1,16 @@
 """What a crash left undone, and where a conversation goes on after it, a rewind or a compaction."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
+from hypercode.events import UserMessage
+from hypercode.memory.export import replay
 from hypercode.memory.history import rebuild
 from hypercode.memory.records import encode, scan
 from hypercode.memory.unfinished import Unfinished, changed_since, unfinished
-from hypercode.messages import put_back, ran, tool_result, user
+from hypercode.messages import attached, put_back, ran, tool_result, user
 
 CUT = "[Your previous reply was broken off by the connection.]\n\n"
 
@@ -140,3 +143,36 @@ def test_a_compaction_replaces_what_was_before_it(tmp_path):
     assert back.messages == [summary]
     odd = ("compaction", {"messages": ["text", {"role": "system", "content": "x"}, {"role": "user"}, user("kept")]})
     assert loaded(tmp_path, *before, odd).messages == [user("kept")]
+
+
+WITH_FILE = [SAID, ("user", {"message": user(f"{CUT}do it" + attached([("a", "b")])), "replaces": 1})]
+
+
+def test_a_message_whose_files_were_read_replaces_the_one_before_them(tmp_path):
+    session = loaded(tmp_path, *WITH_FILE)
+    assert session.messages == [WITH_FILE[1][1]["message"]]
+    assert session.starts == [(2, 0)]
+    assert [r["seq"] for r in session.current()] == [2]
+    assert unfinished(session) == Unfinished("do it", (), (), (), 0, True)
+    said = [e for _, e in replay(session) if isinstance(e, UserMessage)]
+    assert said == [UserMessage("do it")]
+    assert [e for _, e in replay(replace(session, records=session.current())) if isinstance(e, UserMessage)] == said
+    more = loaded(tmp_path, *WITH_FILE, ("rewind", {"to": 2}))
+    assert (more.messages, more.current()[1:]) == ([], [])
+
+
+@pytest.mark.parametrize("number", [None, True, "1", [], {}, 0, 2, 99])
+def test_a_message_that_replaces_what_is_not_there_is_one_more(tmp_path, number):
+    session = loaded(tmp_path, SAID, ("user", {"message": user("more"), "replaces": number}))
+    assert [m["content"] for m in session.messages] == [f"{CUT}do it", "more"]
+    assert len([e for _, e in replay(session) if isinstance(e, UserMessage)]) == 2
+
+
+@pytest.mark.parametrize("files", [[], [WITH_FILE[1]]])
+def test_a_message_that_is_taken_back_leaves_the_cut_before_it_to_be_told(tmp_path, files):
+    cut = [SAID, ("assistant", {"message": assistant("ha")}), ("turn_end", {"outcome": "aborted", "ttft": 0.1})]
+    more = [("user", {"message": user("more")}), *((kind, {**fields, "replaces": 4}) for kind, fields in files)]
+    assert loaded(tmp_path, *cut).broken == "aborted"
+    assert loaded(tmp_path, *cut, *more).broken == ""
+    assert loaded(tmp_path, *cut, *more, ("rewind", {"to": 3 + len(more)})).broken == "aborted"
+    assert loaded(tmp_path, *cut, *more, ("rewind", {"to": 2})).broken == ""

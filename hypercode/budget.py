@@ -1,0 +1,55 @@
+"""What a run may use before it stops, and what was used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypercode.errors import LimitReached
+
+__all__ = ["Limits", "added"]
+
+_ROUNDING = 1e-9  # USD; sums of decimal fractions are not exact
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop before the next model call: turns and seconds of one `run`, USD of the session.
+
+    What a call will cost is not known before it; it is taken to cost at least as much as the one before.
+    """
+
+    turns: int = 50
+    cost: float | None = None
+    seconds: float | None = None
+
+    def check(self, turns: int, *, spent: float, last: float, hopeless: bool) -> None:
+        """Raises LimitReached where no further call may be made.
+
+        `turns` were taken, `spent` is what they cost and `last` what the last one did, in USD; `hopeless` says that the
+        model goes round in circles.
+        """
+        if turns >= self.turns:
+            raise LimitReached("turns", f"The limit of {self.turns} turns was reached before the task was done.")
+        if hopeless:
+            raise LimitReached("loop", "The model went in circles: it tried again and again what had been refused.")
+        if self.cost is not None and not (spent < self.cost and spent + last <= self.cost + _ROUNDING):
+            raise LimitReached(
+                "cost",
+                f"The limit of {self.cost:g} USD stops the next call: {spent:g} USD are spent, {last:g} of them by the "
+                "last call.",
+            )
+
+
+def added(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Two usage objects of the API, which may be nested, added number by number."""
+    result = dict(total)
+    for key, value in more.items():
+        old = result.get(key)
+        if isinstance(value, dict):
+            result[key] = added(old if isinstance(old, dict) else {}, value)
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            result[key] = value
+        else:
+            result[key] = value + (old if isinstance(old, int | float) and not isinstance(old, bool) else 0)
+    return result
