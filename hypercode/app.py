@@ -162,7 +162,8 @@ class App:
         """What works here and what does not; with `stream` a short answer is measured, which may cost something."""
         from hypercode.checkup import examine_session
 
-        return await examine_session(self.config, self.folders, self.environ, stream=stream, local=self.local)
+        own, here = (self.config, self.folders, self.environ), self.agent.context.workspace
+        return await examine_session(*own, stream=stream, local=self.local, workspace=here)
 
     def own_commands(self, builtin: Collection[str]) -> UserCommands:
         """The person's own slash commands, and those of a trusted project; a name of `builtin` is refused with a notice."""

@@ -30,7 +30,10 @@ class Limits:
         model goes round in circles.
         """
         if turns >= self.turns:
-            raise LimitReached("turns", f"The limit of {self.turns} turns was reached before the task was done.")
+            raise LimitReached(
+                "turns",
+                f"The limit of {self.turns} turn{'s' * (self.turns != 1)} was reached before the task was done.",
+            )
         if hopeless:
             raise LimitReached("loop", "The model went in circles: it tried again and again what had been refused.")
         if self.cost is not None and not (spent < self.cost and spent + last <= self.cost + _ROUNDING):

@@ -1,6 +1,6 @@
 """What works here, what does not, and what to do about it: the examination behind `hypercode doctor` and `/doctor`.
 
-Looks at program, terminal, configuration, folders, ripgrep and sandbox, and over the network at key and model; `stream`
+Looks at program, terminal, configuration, workspace, folders, ripgrep and sandbox, and over the network at key and model; `stream`
 measures a short answer.  Accounts, bills and servers are tested against fakes on this machine.  The network gets five
 seconds, each command of the sandbox ten.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import shlex
 import stat
 import sys
 import tempfile
@@ -46,8 +47,9 @@ async def examine(
         gate_for(config, cwd=cwd, environ=environ)  # rules and further folders
     except ConfigError as error:
         todo = f"Mend it; `hypercode config init` writes an example where there is no {folders.config_file.name}."
-        return await _findings(None, [Finding("configuration", "problem", str(error), todo)], folders, environ, stream)
-    return await examine_session(config, folders, environ, stream=stream)
+        said = [Finding("configuration", "problem", str(error), todo), *_workspace(cwd, Config())]
+        return await _findings(None, said, folders, environ, stream)
+    return await examine_session(config, folders, environ, stream=stream, workspace=cwd)
 
 
 async def examine_session(
@@ -57,9 +59,14 @@ async def examine_session(
     *,
     stream: bool,
     local: LocalModel | None = None,
+    workspace: Path | None = None,
 ) -> list[Finding]:
-    """The same for a session that is going on, with the configuration, and the model on this machine, that it has."""
-    return await _findings(config, _configuration(config, folders.config_file), folders, environ, stream, local)
+    """The same for a session that is going on, with the configuration, and the model on this machine, that it has.
+
+    Without a `workspace` none is looked at.
+    """
+    said = [*_configuration(config, folders.config_file), *(_workspace(workspace, config) if workspace else [])]
+    return await _findings(config, said, folders, environ, stream, local)
 
 
 async def _findings(
@@ -173,6 +180,27 @@ def _configuration(config: Config, file: Path) -> list[Finding]:
         who = "written to" if mode & 0o022 else "read, with the key in it,"
         found.append(Finding("configuration", "warning", f"{file} can be {who} by others.", f"chmod 600 {file}"))
     return found or [Finding("configuration", "ok", f"{file} is as it should be.")]
+
+
+def _workspace(folder: Path, config: Config) -> list[Finding]:
+    """Whether the files of the folder can be read and changed; nothing is written for that."""
+    shown = str(folder)
+    if not os.access(folder, os.R_OK | os.X_OK):
+        todo = f"Make it readable (chmod u+rx {shlex.quote(shown)}), or work in another one: --cwd FOLDER."
+        return [Finding("workspace", "problem", f"{shown} cannot be read: there is nothing to work with.", todo)]
+    if os.access(folder, os.W_OK):
+        return [Finding("workspace", "ok", f"{shown} can be read and written.")]
+    mounted = os.statvfs(folder).f_flag & os.ST_RDONLY
+    why = "its file system is read-only" if mounted else "its mode or its owner is against it"
+    mend = "Mount it for writing" if mounted else f"Make it writable (chmod u+w {shlex.quote(shown)}, or ask its owner)"
+    return [
+        Finding(
+            "workspace",
+            "warning" if config.mode == "plan" else "problem",
+            f"{shown} cannot be written ({why}): edits and commands that make files fail.",
+            f"{mend}, or work in a copy: --cwd FOLDER. For looking around and planning --mode plan is enough.",
+        )
+    ]
 
 
 def _folder(area: str, folder: Path) -> Finding:

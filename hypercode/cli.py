@@ -10,22 +10,22 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from hypercode.cli_completion import Commands, modes, operations, outputs, sessions
-from hypercode.cli_more import Local, LocalModel, demo, doctor, models, policy_replay
+from hypercode.cli_completion import Commands, Group, modes, operations, outputs, sessions
+from hypercode.cli_more import Local, LocalModel, config_app, demo, doctor, models, policy_replay
 from hypercode.cli_sessions import replay, sessions_app
-from hypercode.config import Config, Folders, current_folder, example, setting_names
+from hypercode.config import Config, current_folder
 from hypercode.errors import ConfigError
 
 __all__ = ["VALUE_OPTIONS", "application", "arrange", "main"]
 
-COMMANDS = ("run", "sessions", "replay", "models", "config", "policy", "doctor", "demo")
+COMMANDS = ("chat", "run", "sessions", "replay", "models", "config", "policy", "doctor", "demo")
 VALUE_OPTIONS = frozenset(
     [
         "-m",
@@ -46,8 +46,11 @@ VALUE_OPTIONS = frozenset(
         "--idle-timeout",
         "--max-retries",
         "--output",
+        "--speed",
+        "--format",
     ]
 )
+"""The options, of whatever command, whose value may be the next word."""
 
 application = typer.Typer(
     cls=Commands,
@@ -57,11 +60,10 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     help="A coding assistant in the terminal. Without a command, or with a sentence: a chat in this folder."
     " `hypercode chat --help` shows the options of a chat (-m MODEL, --base-url, --mode, -c, -r, --plain, …); they may also"
-    " stand before a command. --version says which one this is.",
+    " stand before a command.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-config_app = typer.Typer(help="Effective settings and where each came from.", rich_markup_mode=None)
-policy_app = typer.Typer(help="What would be allowed, and why; runs nothing.", rich_markup_mode=None)
+policy_app = typer.Typer(cls=Group, help="What would be allowed, and why; runs nothing.", rich_markup_mode=None)
 application.add_typer(config_app, name="config")
 application.add_typer(policy_app, name="policy")
 application.add_typer(sessions_app, name="sessions")
@@ -183,43 +185,85 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def arrange(argv: list[str]) -> list[str]:
+def arrange(argv: Sequence[str]) -> list[str]:
     """The words with the command first.  Raises ConfigError for a single word that is no command.
 
     Options may stand before or after the command, `--` ends them, and a sentence without a command is a message.
     """
     if (
         not argv
-        or argv[0] in ("-h", "--help")
+        or argv[0] in ("-h", "--help", "-V", "--version")
         or any(a.startswith(("--install-completion", "--show-completion")) for a in argv)
     ):
-        return argv or ["chat"]
+        return list(argv) or ["chat"]
     argv = _with_resume(argv)
-    position, words_before = 0, []
-    while position < len(argv):
-        word = argv[position]
-        if word == "--":
-            return ["chat", *argv[:position], *argv[position:]]
-        if not word.startswith("-") or word == "-":
-            break
-        step = 2 if word in VALUE_OPTIONS else 1
-        words_before += argv[position : position + step]
-        position += step
-    if position >= len(argv):
-        return ["chat", *argv]
-    word, rest = argv[position], argv[position + 1 :]
-    if word in COMMANDS or word == "chat":
-        return [word, *words_before, *rest]
-    if " " in word.strip() or "\n" in word or not word.isascii():
-        return ["chat", *words_before, word, *rest]
+    position = 0
+    while position < len(argv) and _is_option(argv[position]) and argv[position] != "--":
+        position += 2 if argv[position] in VALUE_OPTIONS else 1
+    before, rest = argv[:position], argv[position + 1 :]
+    word = argv[position] if position < len(argv) else "--"
+    if word in COMMANDS:
+        return [word, *before, *rest]
+    if word != "--" and " " not in word.strip() and "\n" not in word and word.isascii():
+        _refuse(word, argv)
+    return ["chat", *argv]
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _refuse(word: str, argv: Sequence[str]) -> None:
+    """Raises ConfigError: the word is no command.  Not where an option is none either, which the parser of the chat says."""
     import difflib
+    import shlex
 
-    close = difflib.get_close_matches(word, COMMANDS, 1)
-    nearest = f" The nearest command is {close[0]!r};" if close else ""
-    raise ConfigError(f"there is no command {word!r}.{nearest} to send it: hypercode run {word!r}")
+    options, words = _parted(argv)
+    names = [name for word in options if _is_option(word) for name in _names(word)]
+    known = _known_options()
+    if not set(names) <= set[str]().union(*known.values()):
+        return
+    close = difflib.get_close_matches(word, COMMANDS, 1, 0.65)
+    nearest = f"; the nearest command is {close[0]!r}" if close else ""
+    given, message = "".join(f"{shlex.quote(option)} " for option in options), " ".join(words)
+    end = "-- " if message.startswith("-") else ""
+    quoted = "'" + message.replace("'", "'\"'\"'") + "'"
+    ways = f"hypercode run {given}{end}{quoted}"
+    if set(names) <= known["chat"]:
+        ways += f", or in a chat: hypercode {given}{'' if ' ' in message and not end else '-- '}{quoted}"
+    raise ConfigError(f"there is no command {word!r}{nearest}; to send it: {ways}")
 
 
-def _with_resume(argv: list[str]) -> list[str]:
+def _parted(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options with their values, and the other words."""
+    options, words, position = list[str](), list[str](), 0
+    while position < len(argv) and argv[position] != "--":
+        step = 2 if argv[position] in VALUE_OPTIONS else 1
+        (options if _is_option(argv[position]) else words).extend(argv[position : position + step])
+        position += step
+    return options, [*words, *argv[position + 1 :]]
+
+
+def _names(word: str) -> list[str]:
+    """The options that a word gives: several with a single dash may stand together, the last with its value behind it."""
+    if word.startswith("--"):
+        return [word.partition("=")[0]]
+    names = [f"-{letter}" for letter in word[1:]]
+    last = next((place for place, name in enumerate(names) if name in VALUE_OPTIONS), len(names))
+    return names[: last + 1]
+
+
+def _known_options() -> dict[str, set[str]]:
+    """The options of each command, those of its own commands included."""
+    found, waiting = dict[str, set[str]](), [("", typer.main.get_command(application))]
+    while waiting:
+        name, command = waiting.pop()
+        found.setdefault(name, {"-h", "--help"}).update(word for p in command.params for word in p.opts)
+        waiting += [(name or sub, inner) for sub, inner in getattr(command, "commands", {}).items()]
+    return found
+
+
+def _with_resume(argv: Sequence[str]) -> list[str]:
     """The words with `-r`, whose value may be left out, as `--resume=ID` or `--resume=`.
 
     The word behind it is its value unless it is an option, a command, or has blanks in it and so is a message.
@@ -252,7 +296,25 @@ def settings(environ: Mapping[str, str], profile: str | None, cwd: Path | None =
     return configuration(environ, cwd or current_folder(), profile, **flags)
 
 
-@application.command(hidden=True)
+def _version(asked: bool) -> None:
+    if asked:
+        from hypercode import __version__
+
+        print(f"hypercode {__version__}")  # noqa: T201
+        raise typer.Exit
+
+
+@application.callback(invoke_without_command=True)
+def start(
+    version: Annotated[
+        bool,
+        typer.Option("--version", "-V", help="Say which version this is, and exit.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """What stands before every command."""
+
+
+@application.command()
 @session_command
 def chat(
     session: Session,
@@ -304,47 +366,6 @@ def run(
         session.config, task or [], cwd=session.cwd, output=output, debug=session.debug, resume=session.resume
     )
     raise typer.Exit(code)
-
-
-@config_app.callback(invoke_without_command=True)
-def config_main(context: typer.Context) -> None:
-    """Effective settings and where each came from."""
-    if context.invoked_subcommand is None:
-        config_show()
-
-
-@config_app.command("show")
-def config_show(profile: Profile = None) -> None:
-    """Each setting with its value and where it came from."""
-    from hypercode.parts import secrets_of
-    from hypercode.safety.redact import Redactor
-
-    config = settings(os.environ, profile)
-    redactor = Redactor(secrets_of(config, os.environ))
-    for name in setting_names():
-        value = redactor.value(getattr(config, name))
-        shown = "(set, not shown)" if name == "api_key" and value else repr(value)
-        print(f"{name} = {shown}   # {config.sources[name]}")  # noqa: T201
-
-
-@config_app.command("path")
-def config_path() -> None:
-    """Where configuration, state and cache are."""
-    folders = Folders.of(os.environ)
-    print(f"configuration {folders.config_file}\nstate {folders.state}\ncache {folders.cache}")  # noqa: T201
-
-
-@config_app.command("init")
-def config_init() -> None:
-    """Write a configuration file with every setting as a comment; an existing one is left alone."""
-    path = Folders.of(os.environ).config_file
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        with open(path, "x", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
-            file.write(example())
-    except FileExistsError:
-        raise ConfigError("exists already and is left as it is", file=str(path)) from None
-    print(path)  # noqa: T201
 
 
 @policy_app.command("test")

@@ -1,4 +1,5 @@
 """What a shell offers behind `hypercode` when Tab is pressed; `hypercode --install-completion` tells the shell to ask.
+Also the groups of commands, whose `--help` lists what is offered.
 
 The shell starts the command for each Tab, so nothing is imported here that a prompt would need.  A completion is text
 that the shell evaluates: only fixed words and session ids are offered, nothing that a model or a file said.
@@ -15,10 +16,37 @@ from typer.core import TyperGroup
 
 from hypercode.errors import ConfigError
 
-__all__ = ["Commands", "formats", "modes", "operations", "outputs", "sessions"]
+__all__ = ["Commands", "Group", "formats", "modes", "operations", "outputs", "sessions"]
 
 
-class Commands(TyperGroup):
+_WHOLE = 1000  # characters, more than any command says of itself
+
+
+class Group(TyperGroup):
+    """Commands of which `--help` says the first sentence whole, over as many rows as it takes.
+
+    Where a session is to be named and is not, it is said what lists them.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the words name.  Raises BadParameter for what it cannot take."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            if error.param is not None and error.param.name == "session" and not error.message:
+                error.message = "`hypercode sessions` lists those of this folder, with --all those of every folder."
+            raise
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands with what they do, in the order in which they were made."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, c.get_short_help_str(_WHOLE)) for name, c in commands if c is not None and not c.hidden]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+
+class Commands(Group):
     """The group of all commands, which completes a line in the order in which `cli.arrange` takes its words."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

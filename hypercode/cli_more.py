@@ -1,18 +1,33 @@
-"""The commands `models`, `doctor`, `demo` and `policy replay` of the command line."""
+"""The commands `models`, `doctor`, `demo`, `config` and `policy replay` of the command line."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from hypercode.cli_completion import modes, sessions
-from hypercode.config import current_folder
+from hypercode.cli_completion import Group, modes, sessions
+from hypercode.config import Folders, current_folder, example, setting_names
 from hypercode.errors import ConfigError
 
-__all__ = ["Local", "LocalModel", "demo", "doctor", "models", "policy_replay"]
+__all__ = [
+    "Local",
+    "LocalModel",
+    "config_app",
+    "config_init",
+    "config_main",
+    "config_path",
+    "config_show",
+    "demo",
+    "doctor",
+    "models",
+    "policy_replay",
+]
+
+config_app = typer.Typer(cls=Group, help="Effective settings and where each came from.", rich_markup_mode=None)
 
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 Profile = Annotated[str | None, typer.Option(help="A named set of settings from the configuration file.")]
@@ -113,3 +128,94 @@ def policy_replay(
 
     flags = {"allow": allow, "deny": deny, "mode": mode}
     policy.replay(session, cwd=_folder(cwd), environ=os.environ, as_json=as_json, **flags)
+
+
+@config_app.callback(invoke_without_command=True)
+def config_main(context: typer.Context) -> None:
+    """Effective settings and where each came from."""
+    if context.invoked_subcommand is None:
+        config_show()
+
+
+@config_app.command("show")
+def config_show(profile: Profile = None) -> None:
+    """Each setting with its value and where it came from, as a configuration file has it."""
+    from hypercode.parts import configuration, secrets_of
+    from hypercode.safety.redact import Redactor
+
+    config = configuration(os.environ, current_folder(), profile)
+    redactor = Redactor(secrets_of(config, os.environ))
+    for name in setting_names():
+        value, shown = getattr(config, name), redactor.value(getattr(config, name))
+        if name == "api_key" and value:
+            line = "# api_key = (set, not shown)"
+        elif value is None:
+            line = f"# {name} ="
+        else:  # what is not shown whole is not to be copied
+            line = f"{'' if shown == value else '# '}{name} = {_toml(shown)}"
+        print(f"{line}   # {_one_line(config.sources[name])}")  # noqa: T201
+
+
+@config_app.command("path")
+def config_path() -> None:
+    """Where configuration, state and cache are."""
+    folders = Folders.of(os.environ)
+    print(f"configuration {folders.config_file}\nstate {folders.state}\ncache {folders.cache}")  # noqa: T201
+
+
+@config_app.command("init")
+def config_init(
+    to_stdout: Annotated[bool, typer.Option("--stdout", help="Print it instead, to copy lines from.")] = False,
+) -> None:
+    """Write a configuration file with every setting as a comment; an existing one is left alone."""
+    if to_stdout:
+        print(example(), end="")  # noqa: T201
+        return
+    path = Folders.of(os.environ).config_file
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(path, "x", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            file.write(example())
+    except FileExistsError:
+        what = (
+            "exists already and is left as it is; `hypercode config init --stdout` prints every setting, to copy from"
+        )
+        raise ConfigError(what, file=str(path)) from None
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
+            raise
+        what = f"cannot be written ({error.strerror}); `hypercode config init --stdout` prints what would be in it"
+        raise ConfigError(what, file=str(path)) from None
+    print(path)  # noqa: T201
+
+
+def _toml(value: Any) -> str:
+    """A value that a TOML file can have, in one line (https://toml.io/en/v1.0.0: basic strings, inline tables)."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{"".join(map(_toml_character, value))}"'
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{_toml_key(str(key))} = {_toml(item)}" for key, item in value.items())
+        return f"{{{pairs}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return repr(value)
+
+
+def _toml_character(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = 0xFFFD if "\ud800" <= character <= "\udfff" else ord(character)  # half a pair is in no TOML
+    return f"\\U{code:08X}" if code > 0xFFFF else f"\\u{code:04X}"
+
+
+def _toml_key(key: str) -> str:
+    bare = key.isascii() and key.replace("-", "").replace("_", "").isalnum()
+    return key if bare else _toml(key)
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

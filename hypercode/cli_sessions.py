@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from hypercode.cli_completion import formats, sessions
+from hypercode.cli_completion import Group, formats, sessions
 from hypercode.config import Folders, current_folder, load
 from hypercode.errors import ConfigError
 
 __all__ = ["replay", "sessions_app"]
 
-sessions_app = typer.Typer(help="Saved conversations of this folder.", rich_markup_mode=None)
+sessions_app = typer.Typer(cls=Group, help="Saved conversations of this folder.", rich_markup_mode=None)
 
 Cwd = Annotated[Path | None, typer.Option(help="The folder whose conversations are meant.")]
 Everywhere = Annotated[bool, typer.Option("--all", help="Those of all folders.")]

@@ -126,7 +126,7 @@ async def look_at_box(config: Config, environ: Mapping[str, str]) -> list[Findin
     if through:
         text = f"The sandbox does not hold: {', '.join(through)}."
         return [*found, Finding("sandbox", "problem", text, "Do not use mode auto or edits here, and report it.")]
-    return [*found, Finding("sandbox", "ok", f"Tried out: {', '.join(held)}.")]
+    return [*found, Finding("sandbox", "ok", f"Tried out in a temporary folder: {', '.join(held)}.")]
 
 
 Attack = tuple[str, str, Callable[[str], bool]]

@@ -21,7 +21,7 @@ from hypercode.llm.catalog import Catalog
 from hypercode.llm.client import Client
 from hypercode.llm.quirks import host_of, is_openrouter
 from hypercode.llm.settings import ModelSettings
-from hypercode.parts import key_advice, lacks_key, model_settings
+from hypercode.parts import key_advice, key_source, lacks_key, model_settings
 
 __all__ = ["SECONDS", "account_findings", "connection", "look_at_model"]
 
@@ -30,6 +30,7 @@ SECONDS = 5.0
 
 _FREE = "free models: 20 requests a minute, 50 a day until credits have been bought"
 _NEW_KEY = "Make a new key where this server's keys are made, and set that one."
+_NO_KEY = "Set a key for this server, or start it so that it wants none."
 
 
 def connection(config: Config, environ: Mapping[str, str]) -> tuple[ModelSettings | None, Finding]:
@@ -46,7 +47,7 @@ def connection(config: Config, environ: Mapping[str, str]) -> tuple[ModelSetting
     if key is None:
         return settings, Finding("key", "ok", f"{host} is on this machine and needs no key.")
     seen = "" if is_openrouter(config.base_url) else " Whether it is accepted, a request shows: --stream sends one."
-    return settings, Finding("key", "ok", f"There is a key for {host}.{seen}")
+    return settings, Finding("key", "ok", f"There is a key for {host}, from {key_source(config, environ)}.{seen}")
 
 
 async def look_at_model(
@@ -78,7 +79,7 @@ async def _bounded(work: Awaitable[list[Finding]], area: str, settings: ModelSet
         text, todo = f"{host} did not answer within {seconds:g} s.", "Check network, proxy and base_url; try again."
         return [Finding(area, "problem", text, todo)]
     except AuthError as error:
-        return [Finding("key", "problem", str(error), _NEW_KEY)]
+        return [Finding("key", "problem", str(error), _NEW_KEY if settings.api_key else _NO_KEY)]
     except ModelError as error:
         return [Finding(area, "problem", str(error), "`hypercode config show` says where base_url comes from.")]
 
@@ -141,7 +142,8 @@ async def _model(client: Client, cache: Path) -> list[Finding]:
     except ModelError as error:
         todo = "Check base_url; where it is right the model may work all the same: --stream tries it."
         return [Finding("model", "warning", f"{host} answers, but not with a model list: {error}", todo)]
-    answers = Finding("network", "ok", f"{host} answers and lists {len(found.models)} models.")
+    number = len(found.models)
+    answers = Finding("network", "ok", f"{host} answers and lists {number} model{'s' * (number != 1)}.")
     notices = [Finding("network", "warning", notice) for notice in found.notices]
     return [answers, *notices, _listed(found, settings.model)]
 

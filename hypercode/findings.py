@@ -14,12 +14,20 @@ Level = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`area` is what was looked at (`key`, `sandbox`, …), `text` what was seen, `todo` what to do, empty where nothing is."""
+    """`area` is what was looked at (`key`, `sandbox`, …), `text` what was seen, `todo` what to do, empty where nothing is.
+
+    `todo` is one line: several ways that come one a line are set apart by dots.
+    """
 
     area: str
     level: Level
     text: str
     todo: str = ""
+
+    def __post_init__(self) -> None:
+        if "\n" in self.todo:
+            lines = (line.strip() for line in self.todo.splitlines())
+            object.__setattr__(self, "todo", " · ".join(filter(None, lines)))
 
 
 def verdict(findings: Sequence[Finding]) -> tuple[bool, str]:

@@ -36,6 +36,7 @@ __all__ = [
     "gate_for",
     "headers_of",
     "key_advice",
+    "key_source",
     "keys_of",
     "lacks_key",
     "memory_for",
@@ -149,11 +150,10 @@ def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
     """What the model connection needs.  Raises ConfigError where the key is missing or would travel in the clear."""
     key = pick_key(config, environ)
     if lacks_key(config, environ):
-        raise ConfigError(
-            f"there is no key for {config.base_url}: {key_advice(config)}",
-            file=str(Folders.of(environ).config_file),
-            key="api_key",
-        )
+        file = Folders.of(environ).config_file
+        made = "" if file.exists() else ", which `hypercode config init` makes"
+        advice = key_advice(config).replace("in this file", f"in this file{made}")
+        raise ConfigError(f"there is no key for {config.base_url}: {advice}", file=str(file), key="api_key")
     if key is not None and config.base_url.startswith("http://") and not is_loopback(config.base_url):
         raise ConfigError(
             "a key is not sent over plain http; use https", file=config.sources["base_url"], key="base_url"
@@ -168,6 +168,7 @@ def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
     return ModelSettings(
         base_url=config.base_url,
         api_key=key,
+        key_from=key_source(config, environ),
         model=config.model,
         fallbacks=tuple(config.models),
         headers=headers_of(config),
@@ -203,6 +204,14 @@ def _header(name: str, value: Any, source: str) -> str:
 def lacks_key(config: Config, environ: Mapping[str, str]) -> bool:
     """Whether the base URL's server needs a key and there is none; one on this machine needs none."""
     return not is_loopback(config.base_url) and pick_key(config, environ) is None
+
+
+def key_source(config: Config, environ: Mapping[str, str]) -> str:
+    """Where the key for the base URL comes from, a variable or the file; empty where there is none."""
+    if (key := pick_key(config, environ)) is None:
+        return ""
+    found, file = next((n for n in KEY_VARIABLES if environ.get(n, "").strip() == key), None), config.sources["api_key"]
+    return found or (f"api_key in {file}" if os.sep in file else "api_key")
 
 
 def key_advice(config: Config) -> str:

@@ -348,6 +348,7 @@ async def _check_response(response: httpx2.Response, settings: ModelSettings, *,
         settings.without_key(body.decode("utf-8", "replace")).encode(),
         {k.lower(): v for k, v in response.headers.items()},
         host=host_of(settings.base_url),
+        key=settings.key_from,
         local=loopback,
         redirected=response.request.method == "GET" and response.url.path.endswith("/chat/completions"),
     )
@@ -366,7 +367,8 @@ def _raise_translated(error: Exception, settings: ModelSettings, *, begun: bool 
         raise error
     if isinstance(error, openai.APIStatusError):
         headers = {k.lower(): v for k, v in error.response.headers.items()}
-        raise http_error(error.status_code, b"", headers, host=host, local=is_loopback(settings.base_url)) from None
+        local, key = is_loopback(settings.base_url), settings.key_from
+        raise http_error(error.status_code, b"", headers, host=host, key=key, local=local) from None
     if isinstance(error, openai.APITimeoutError):
         raise ModelUnavailable(
             f"cannot reach {host}: no connection within {seconds(settings.connect_timeout)}."

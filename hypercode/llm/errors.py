@@ -20,7 +20,7 @@ from hypercode.errors import (
     QuotaError,
     RequestRejected,
 )
-from hypercode.llm.quirks import host_of, is_loopback
+from hypercode.llm.quirks import host_of, is_loopback, is_openrouter
 from hypercode.llm.retry import retry_after
 from hypercode.llm.sse import SSEReader, parse_int, parse_object
 
@@ -72,9 +72,19 @@ _STATUS_OF_TYPE = {
 
 
 def http_error(
-    status: int, body: bytes, headers: Mapping[str, str], *, host: str, local: bool = False, redirected: bool = False
+    status: int,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    host: str,
+    key: str | None = None,
+    redirected: bool = False,
+    local: bool = False,
 ) -> ModelError:
-    """The error of an answer with an HTTP status that is none of success."""
+    """The error of an answer with an HTTP status that is none of success.
+
+    `key` is where the key that was sent came from, empty where none was sent, None where that is not known.
+    """
     text = body.decode("utf-8", "replace").strip()
     value = parse_object(text)
     if value is None and text.startswith(("data:", "event:", "id:", ":")):
@@ -88,7 +98,7 @@ def http_error(
             **error,
             "message": f"{error.get('message') or ''} (a redirect had turned the request into a GET)".strip(),
         }
-    return _build(error, status, None, host=host, local=local, headers=headers)
+    return _build(error, status, None, host=host, key=key, local=local, headers=headers)
 
 
 def _streamed(body: bytes) -> dict[str, Any] | None:
@@ -120,8 +130,7 @@ def no_stream_error(body: bytes, content_type: str, host: str) -> ModelError:
     if error is not None:
         return _build(error, None, None, host=host)
     if _has(_HTML, text) or "html" in content_type:
-        title = _title(text)
-        page = f"a web page ({title})" if title else "a web page"
+        page = f"a web page ({title})" if (title := _title(text)) else "a web page"
         return RequestRejected(
             f"{host} answered with {page} instead of a reply. Check the base URL: it usually ends in /v1."
         )
@@ -212,11 +221,11 @@ def _build(
     provider: str | None,
     *,
     host: str | None = None,
+    key: str | None = None,
     local: bool = False,
     headers: Mapping[str, str] | None = None,
 ) -> ModelError:
-    metadata = error.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = found if isinstance(found := error.get("metadata"), dict) else {}
     name = metadata.get("provider_name")
     provider = name if isinstance(name, str) and name else provider
     status = status or _status(error, metadata)
@@ -224,15 +233,15 @@ def _build(
     hints = (
         " ".join(str(error.get(k) or "") for k in ("type", "code", "status")) + f" {metadata.get('error_type') or ''}"
     )
-    cls, retryable = _class(status, hints, said)
+    cls = _class(status, hints, said)
     wait = _wait(error, metadata, headers)
     who = f"{provider} (through {host})" if provider and host else provider or host or "The server"
     number = f" ({status})" if status else ""
     message = f"{who}{number}: {said}"
     if message[-1] not in ".!?…":
         message += "."
-    advice = _advice(cls, status, said, wait, local=local, retryable=retryable)
-    result = cls(f"{message} {advice}".strip(), status=status, provider=provider, retry_after=wait, retryable=retryable)
+    advice = _key_advice(host, key, local=local) if cls is AuthError else _advice(cls, status, said, wait)
+    result = cls(f"{message} {advice}".strip(), status=status, provider=provider, retry_after=wait)
     result.add_note(f"{status or 'error'} from {who}: {said}")
     return result
 
@@ -243,24 +252,21 @@ def brief(error: ModelError) -> str:
     return _short(notes[0] if notes else str(error).partition(". ")[0].rstrip("."), 200)
 
 
-def _class(status: int | None, hints: str, said: str) -> tuple[type[ModelError], bool]:
-    """The class of an error, and whether it is of a passing kind.  Words decide only where the status leaves it open."""
+def _class(status: int | None, hints: str, said: str) -> type[ModelError]:
+    """The class of an error.  Words decide only where the status leaves it open."""
     words = f"{hints} {said}"
     if status in (None, 400, 413, 422, 500) and _has(_CONTEXT, words):
-        return ContextOverflow, False
+        return ContextOverflow
     if status == 402 or (status in (None, 400, 403, 429) and _has(_QUOTA, words)):
-        return QuotaError, False
+        return QuotaError
     if status == 401 or (status in (None, 400, 403) and _has(_AUTH, words)):
-        return AuthError, False
+        return AuthError
     if status in (408, 409, 425, 429) or (status is not None and status >= 500):
-        return ModelUnavailable, True
+        return ModelUnavailable
     if status is not None:
-        return RequestRejected, False
-    if _has(_PASSING, hints):
-        return ModelUnavailable, True
-    if _has(_LASTING, hints) or (_has(_LASTING, said) and not _has(_PASSING, said)):
-        return RequestRejected, False
-    return ModelUnavailable, True
+        return RequestRejected
+    lasting = _has(_LASTING, hints) or (_has(_LASTING, said) and not _has(_PASSING, said))
+    return RequestRejected if lasting and not _has(_PASSING, hints) else ModelUnavailable
 
 
 def _status(error: Mapping[str, Any], metadata: Mapping[str, Any]) -> int | None:
@@ -280,8 +286,7 @@ def _said(error: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
     raw = _raw(metadata.get("raw"))
     if raw and raw not in message:
         message = f"{message}: {raw}" if message else raw
-    reasons = metadata.get("reasons")
-    if isinstance(reasons, list) and reasons:
+    if isinstance(reasons := metadata.get("reasons"), list) and reasons:
         message += f" ({', '.join(map(str, reasons))})"
     if not message:
         message = ", ".join(str(error[k]) for k in ("code", "type", "status", "param") if error.get(k)) or _text(error)
@@ -365,12 +370,21 @@ def _wait(error: Mapping[str, Any], metadata: Mapping[str, Any], headers: Mappin
     )
 
 
-def _advice(
-    cls: type[ModelError], status: int | None, said: str, wait: float | None, *, local: bool, retryable: bool
-) -> str:
+def _key_advice(host: str | None, key: str | None, *, local: bool) -> str:
+    """What to do about a key that is refused or missing; one for OpenRouter is never sent to another server."""
+    openrouter = is_openrouter(f"https://{host}")
+    variable = "OPENROUTER_API_KEY" if openrouter else "HYPERCODE_API_KEY"
+    end = ", or start the server without one." if local else "."
+    if key:
+        stronger = f" ({variable} goes before it)" if key.startswith("api_key") else ""
+        return f"The key that was sent is refused; it came from {key}. Set another one there{stronger}{end}"
+    said = "No key was sent" if key == "" else "Either the key that was sent is refused, or none was sent"
+    never = "" if openrouter else " A key for openrouter.ai is never sent elsewhere."
+    return f"{said}: set one with {variable}, or api_key in the configuration{end}{never}"
+
+
+def _advice(cls: type[ModelError], status: int | None, said: str, wait: float | None) -> str:
     """What to do about it."""
-    if cls is AuthError:
-        return "Check the key." if not local else "The local server wants a key: check how it was started."
     if cls is QuotaError:
         return "Add credits, raise the limit, or pick another model."
     if cls is ContextOverflow:
@@ -383,4 +397,4 @@ def _advice(
         return f"Wait {wait:.0f} s, or pick another model."
     if status == 429:
         return "Wait a moment, or pick another model."
-    return "It may pass: try again, or pick another model." if retryable else ""
+    return "It may pass: try again, or pick another model." if cls.retryable else ""

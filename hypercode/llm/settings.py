@@ -15,6 +15,7 @@ OPENROUTER_URL = "https://openrouter.ai/api/v1"
 class ModelSettings:
     """Where requests go, and with what.
 
+    `key_from` says where the key came from, empty where there is none, None where that is not known.
     `fallbacks` are tried when `model` cannot answer, each change announced; OpenRouter gets them as `models`.
     `first_event_timeout`, `idle_timeout` and `finish_grace` are seconds: to the first event, between two events (comments are none),
     and after a finish reason.  `max_retries` counts further tries after the first.  `extra_body` goes into each request
@@ -34,6 +35,7 @@ class ModelSettings:
     idle_timeout: float = 90.0
     finish_grace: float = 2.0
     max_retries: int = 4
+    key_from: str | None = None
 
     def without_key(self, text: str) -> str:
         """A server's words without the key, however they write it; servers like to repeat the one they refuse."""

@@ -34,7 +34,8 @@ Ctrl-C stops a reply, clears the line when idle, twice leaves · Ctrl-D on an em
 Ctrl-O shows the last folded output whole · Ctrl-L redraws · Ctrl-Z suspends
 @file in a message sends the file with it · @file:10-20 these lines of it · @folder/ its names
 !command runs in the shell and is shown to the model · !!command is not
-A message sent while a reply streams waits above the line; Up takes it back"""
+A message sent while a reply streams waits above the line; Up takes it back
+The time in the status line is that of the reply that is being written, or of the last one"""
 
 
 def command(function: Command) -> Command:
@@ -78,8 +79,8 @@ async def run(chat: Chat, text: str) -> None:
             chat,
             f"! There is no command /{clean(word, 'filename')}.{nearest} /help lists them{again}. A blank before the / sends it as text.",
         )
-        return
-    await function(chat, argument.strip())
+    else:
+        await function(chat, argument.strip())
     if chat.plain and not chat.busy:
         await chat.transcript.settled()
         chat.screen.ready()

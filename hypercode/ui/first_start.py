@@ -143,6 +143,7 @@ class _FirstStart:
         owned = config.sources["base_url"] in ("default", str(self._file))
         config.api_key = key
         config.sources["file base_url"] = config.base_url
+        config.sources["api_key"] = str(self._file) if owned else "this session"
         if not owned:
             self._say(
                 f"Used for this session; the address comes from {config.sources['base_url']}, not from your file."

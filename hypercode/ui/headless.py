@@ -19,6 +19,9 @@ from hypercode.ui.render import argument_line, fit, wrapped
 
 __all__ = ["JsonLines", "JsonObject", "Output", "Text", "columns", "laid_out", "schema"]
 
+_REFUSALS = ("refused", "needs_confirmation")
+"""The kinds of errors of a call of which a notice tells, too."""
+
 
 def columns(stream: TextIO) -> int:
     """The width in cells of the terminal that a stream writes to; 0 where it is none, or does not know."""
@@ -71,7 +74,10 @@ class Output:
 
 
 class Text:
-    """The answer as plain text while it streams; a line on `err` for each tool, notice and failure."""
+    """The answer as plain text while it streams; a line on `err` for each tool, notice and failure.
+
+    What a notice has said, with what would have allowed it, is not said again as the result of the call or the session.
+    """
 
     def __init__(self, bus: Bus, out: Output, err: TextIO) -> None:
         self._out = out
@@ -80,13 +86,20 @@ class Text:
         self._banner: str | None = None
         self._paragraph = False
         self._cut = ""
+        self._noticed = ""
+        self._refusals = 0  # said, and not yet the result of their calls
         bus.on(events.TextDelta, self._text)
         bus.on(events.ToolCallStart, self._call)
         bus.on(events.ToolExecutionStart, self._start)
         bus.on(events.ToolExecutionEnd, self._end)
         bus.on(events.TurnEnd, self._turn_end)
-        bus.on(events.Notice, lambda e: self._line(f"{e.level}: {clean(e.text)}"))
+        bus.on(events.Notice, self._notice)
         bus.on(events.SessionEnd, self._session_end)
+
+    def _notice(self, event: events.Notice) -> None:
+        self._line(f"{event.level}: {clean(event.text)}")
+        self._noticed = event.text
+        self._refusals += event.text.startswith("Refused")
 
     def _text(self, event: events.TextDelta) -> None:
         text = self._cleaner.feed(event.text)
@@ -104,7 +117,8 @@ class Text:
         self._close_banner()
 
     def _call(self, event: events.ToolCallStart) -> None:
-        self._close_banner()
+        if self._banner is not None:
+            return  # the calls of a reply run in order: this line becomes the first one's
         self._fresh_line()
         self._banner = event.name
         self._write(f"→ {clean(event.name, 'filename')}")
@@ -119,7 +133,9 @@ class Text:
             self._line(f"→ {clean(event.name, 'filename')} {about}")
 
     def _end(self, event: events.ToolExecutionEnd) -> None:
-        if event.is_error:
+        if event.kind in _REFUSALS and self._refusals:
+            self._refusals -= 1
+        elif event.is_error:
             first = clean(event.output).split("\n", 1)[0]
             self._line(f"  ✗ {first[:200]}")
 
@@ -127,7 +143,8 @@ class Text:
         if self._out.closed:
             return
         if event.error is not None:
-            self._line(f"error: {clean(event.error['message'])}")
+            if event.error["message"] != self._noticed:
+                self._line(f"error: {clean(event.error['message'])}")
         elif event.outcome == "aborted":
             self._line("stopped")
         elif event.outcome == "complete" and self._cut:
@@ -175,11 +192,16 @@ class JsonObject:
         self._err = err
         self._session: events.SessionStart | None = None
         self._text: list[str] = []
+        self._noticed = ""
         bus.on(events.SessionStart, self._start)
         bus.on(events.TurnStart, lambda e: self._text.clear())
         bus.on(events.TextDelta, lambda e: self._text.append(e.text))
-        bus.on(events.Notice, lambda e: _write_line(err, f"{e.level}: {clean(e.text)}"))
+        bus.on(events.Notice, self._notice)
         bus.on(events.SessionEnd, self._end)
+
+    def _notice(self, event: events.Notice) -> None:
+        _write_line(self._err, f"{event.level}: {clean(event.text)}")
+        self._noticed = event.text
 
     def _start(self, event: events.SessionStart) -> None:
         self._session = event
@@ -198,7 +220,7 @@ class JsonObject:
             "error": event.error,
         }
         self._out.write(_json(entry) + "\n")
-        if event.error is not None:
+        if event.error is not None and event.error["message"] != self._noticed:
             _write_line(self._err, f"error: {clean(event.error['message'])}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import contextlib
 import os
 import sys
 import threading
@@ -31,7 +32,9 @@ def needs_plain(env: Mapping[str, str]) -> bool:
 class PlainScreen:
     """Writes lines to `output` and reads messages, one a line, from `input`; a line that ends in a backslash goes on.
 
-    `interactive` is whether a person can be asked, `prompt_first` whether `run` begins with the prompt. At the end of the input `hooks.eof` is called, after all of its lines.
+    `interactive` is whether a person can be asked, `prompt_first` whether `run` begins with the prompt, unless a message is
+    under way by then. What is written while a prompt stands comes below it, and the prompt once more below that. At the end
+    of the input `hooks.eof` is called, after all of its lines.
     """
 
     colors: None = None
@@ -57,6 +60,8 @@ class PlainScreen:
         self._begun = ""
         self._ended = False
         self._within_line = False
+        self._waits = True  # for a message, as far as is known
+        self._standing = ""  # the prompt behind which the cursor is
 
     async def run(self) -> None:
         """Serves the input until `exit` is called."""
@@ -66,11 +71,15 @@ class PlainScreen:
         try:
             with interrupts(self.hooks.interrupt):
                 self._runs.set()
-                if self.prompt_first:
+                if self.prompt_first and self._waits:
                     self.ready()
                 await self._left.wait()
         finally:
             self._end()
+            if self._standing:
+                with contextlib.suppress(OSError):  # the terminal may be gone
+                    self._write("\n")
+                self._standing = ""
 
     async def started(self) -> None:
         """Waits until `run` serves the input."""
@@ -94,12 +103,17 @@ class PlainScreen:
         """Writes finished lines; colours are dropped. Raises BrokenPipeError if the reader has gone away."""
         if lines:
             self.end_line()
-            self._write("".join(f"{clean(strip_sgr(line))}\n" for line in lines))
+            standing, self._standing = self._standing, ""
+            rows = "".join(f"{clean(strip_sgr(line))}\n" for line in lines)
+            self._write(f"\n{rows}" if standing else rows)
+            if not self._ended:
+                self._show(standing)
 
     def stream(self, text: str) -> None:
         """Writes a piece of a text that is still arriving, as it is."""
         if text:
-            self._write(clean(text))
+            self._write("\n" * bool(self._standing) + clean(text))
+            self._standing = ""
             self._within_line = not text.endswith("\n")
 
     def end_line(self) -> None:
@@ -112,7 +126,8 @@ class PlainScreen:
         """Nothing: unfinished rows are not shown."""
 
     def set_queued(self, lines: Sequence[str]) -> None:
-        """Nothing: the typed lines are on the terminal already."""
+        """Only notes that a message is under way: the typed lines are on the terminal already."""
+        self._waits = self._waits and not lines
 
     def set_status(self, line: str) -> None:
         """Nothing."""
@@ -130,9 +145,17 @@ class PlainScreen:
         """Nothing."""
 
     def ready(self) -> None:
-        """The program waits for a message now: shows the prompt, if a person is there."""
-        if self.interactive:
-            self._write(self._prompt)
+        """The program waits for a message now: shows the prompt, if a person is there and `run` serves what is typed."""
+        self._waits = True
+        if self.interactive and self._runs.is_set() and not self._standing:
+            self._show(self._prompt)
+
+    def _show(self, prompt: str) -> None:
+        """Writes a prompt, behind which what is typed stands."""
+        if prompt:
+            self.end_line()
+        self._write(prompt)
+        self._standing = prompt.rpartition("\n")[2]
 
     @property
     def draft(self) -> str:
@@ -194,12 +217,16 @@ class PlainScreen:
 
     async def _next(self, prompt: str) -> str:
         if not self._ended:
-            self._write(clean(prompt))
-        if (self._ended and self._answers.empty()) or (line := await self._answers.get()) is None:
-            raise EOFError("the input has ended")
-        return line
+            self._show(clean(prompt))
+        try:
+            if (self._ended and self._answers.empty()) or (line := await self._answers.get()) is None:
+                raise EOFError("the input has ended")
+            return line
+        finally:
+            self._standing = ""
 
     def _take(self, line: str) -> None:
+        self._standing = ""
         if self._turn.locked():
             self._answers.put_nowait(line)
         elif line == _DECLINED:

@@ -32,7 +32,7 @@ from hypercode.ui.hooks import Hooks
 from hypercode.ui.interrupts import ends_in_order
 from hypercode.ui.plain import PlainScreen, needs_plain
 from hypercode.ui.shell_line import run_shell_line
-from hypercode.ui.status import activity, status_line
+from hypercode.ui.status import ReplyClock, activity, status_line
 from hypercode.ui.surface import full_screen
 from hypercode.ui.transcript import Transcript
 
@@ -103,7 +103,7 @@ class Chat:
         self._boxing: asyncio.Future[None] | None = None
         self._hint = ""
         self._asking = False
-        self._started = time.monotonic()
+        self._clock = ReplyClock()
         self.last_turn: events.TurnEnd | None = None
         self.transcript.on_activity = self._status
         self.bus.on(events.TurnEnd, self._note_usage)
@@ -128,7 +128,7 @@ class Chat:
             self.screen.prompt_first = False
             self._aside(session_commands.offer(self, resumed, pick=pick, message=message))
         elif message:
-            self.submit(message)
+            session_commands.first(self, message)
         self._aside(self._warm_more(self._warm))
         self._boxing = asyncio.ensure_future(self._tell_box(self._warm))
         try:
@@ -389,7 +389,7 @@ class Chat:
 
     def _status(self) -> None:
         doing, width = self._going_on(), self.screen.columns
-        line = status_line(self.app, self.transcript, started=self._started, going_on=doing, width=width)
+        line = status_line(self.app, self.transcript, clock=self._clock, going_on=doing, width=width)
         self.screen.set_status(self.app.shown.text(line))
 
     def _going_on(self) -> str:

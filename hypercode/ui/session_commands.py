@@ -43,6 +43,13 @@ def begin(chat: Chat, name: str | None, *, pick: bool) -> Loaded | None:
     return chat.app.resume_conversation(chat.app.saved_conversation(name))
 
 
+def first(chat: Chat, message: str) -> None:
+    """Send a message that came with the command line; a plain terminal, where nobody typed it, shows it."""
+    if chat.plain:
+        chat.transcript.say(["", *render.user_lines(chat.transcript.style, message)], kind="greeting")
+    chat.submit(message)
+
+
 async def offer(chat: Chat, loaded: Loaded | None, *, pick: bool, message: str) -> None:
     """Once the screen serves keys: show what is gone on with, or the list to pick from; then the first message."""
     await chat.screen.started()
@@ -52,7 +59,7 @@ async def offer(chat: Chat, loaded: Loaded | None, *, pick: bool, message: str) 
     elif pick:
         await _pick(chat, "")
     if message:
-        chat.submit(message)
+        first(chat, message)
     if not chat.busy:
         await chat.transcript.settled()
         chat.screen.ready()

@@ -1,4 +1,4 @@
-"""The status line: model, mode, box, tokens, cost, time, and what is going on."""
+"""The status line: model, mode, box, tokens, cost, time of the reply, and what is going on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypercode.ui import render
 from hypercode.ui.clean import clean
 from hypercode.ui.transcript import Transcript
 
-__all__ = ["ALIVE_AFTER", "activity", "fitted", "status_line"]
+__all__ = ["ALIVE_AFTER", "ReplyClock", "activity", "fitted", "status_line"]
 
 ALIVE_AFTER = 5.0
 """Seconds of waiting for a first word after which a server's keep-alive is worth a mention."""
@@ -21,18 +21,45 @@ ALIVE_AFTER = 5.0
 _LEAST_MODEL = 10  # cells of a model's name that are worth more than the box
 
 
-def status_line(app: App, transcript: Transcript, *, started: float, going_on: str, width: int = 0) -> str:
+class ReplyClock:
+    """How many seconds the reply takes that is going on, or took that was the last; looked at when one begins and ends."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self.seconds: float | None = None
+
+    def look(self, *, running: bool) -> float | None:
+        """The seconds as of now; None before the first reply."""
+        now = time.monotonic()
+        if running and self._began is None:
+            self._began = now
+        if self._began is not None:
+            self.seconds = now - self._began
+        if not running:
+            self._began = None
+        return self.seconds
+
+
+def _box(app: App) -> str:
+    """Which sandbox there is; dots while that is being found out."""
+    if app.agent.context.box:
+        return f"box: {app.agent.context.box.kind}"
+    return "no box" if app.box_said else "box …"
+
+
+def status_line(app: App, transcript: Transcript, *, clock: ReplyClock, going_on: str, width: int = 0) -> str:
     """The parts that have something to say, between dots; no more than fits into `width` cells, where that is given."""
     agent = app.agent
+    seconds = clock.look(running=agent.running)
     tokens = (agent.usage or {}).get("total_tokens") or 0
     parts = {
         "model": clean(app.config.model, "filename"),
         "mode": app.gate.mode.value,
-        "box": f"box: {app.agent.context.box.kind}" if app.agent.context.box else "no box",
+        "box": _box(app),
         "context": f"context {app.fit.meter.reading}" if agent.turns else "",
         "tokens": f"{render.count(tokens)} tokens in all" if tokens else "",
         "cost": render.money(agent.cost),
-        "elapsed": render.duration(time.monotonic() - started) if agent.turns else "",
+        "elapsed": "" if seconds is None or not agent.turns else render.duration(seconds),
         "going on": going_on,
     }
     kept = fitted(parts, width) if width else parts

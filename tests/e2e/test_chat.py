@@ -855,3 +855,14 @@ def test_undo_does_not_say_that_it_took_back_what_it_could_not(stage):
         chat.leave()
         assert not [line for line in chat.lines if line.startswith("Taken back")]
     assert (s.home / "away/new.txt").read_text() == "x\n"
+
+
+def test_a_plain_terminal_shows_the_first_message_and_always_a_prompt(stage):
+    s = stage(answer(text("zzhello")))
+    with Chat(s, "--plain", "a first message") as chat:
+        chat.wait(lambda: {"> a first message", "zzhello", ">"} <= set(chat.lines))
+        drawn = [line for line in chat.lines if line]
+        assert drawn.index("> a first message") < drawn.index("zzhello") < drawn.index(">") == len(drawn) - 1
+        chat.send("/nonsense\n")
+        chat.shows("There is no command /nonsense")
+        chat.wait(lambda: [line for line in chat.lines if line][-1] == ">")

@@ -10,6 +10,7 @@ import re
 import shutil
 import socket
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -29,6 +30,7 @@ from hypercode.config import Config
 from hypercode.doctor_box import Ground, attack, look_at_box
 from hypercode.doctor_model import look_at_model
 from hypercode.doctor_stream import measure
+from hypercode.findings import Finding
 from hypercode.llm.settings import ModelSettings
 from hypercode.process import child_environment
 from hypercode.safety.sandbox import Box, Entered
@@ -63,6 +65,7 @@ def test_where_everything_works(stage):
         ("version", "ok"),
         ("terminal", "ok"),
         ("configuration", "ok"),
+        ("workspace", "ok"),
         ("state", "ok"),
         ("cache", "ok"),
         ("ripgrep", "ok"),
@@ -327,6 +330,41 @@ async def test_the_model(tmp_path, answers, model, wanted):
 async def test_a_server_without_a_list_may_have_the_model(tmp_path):
     found, _ = await looked(tmp_path, {"/models": (404, {"error": {"message": "no such thing"}})})
     assert [(area, level) for area, level, _ in found] == [("model", "warning")]
+
+
+def test_ways_that_come_one_a_line_are_one_line():
+    finding = Finding("model", "problem", "text", "With uv: uv sync\n  With pip: pip install x\n")
+    assert finding == Finding("model", "problem", "text", "With uv: uv sync · With pip: pip install x")
+
+
+# -- the workspace -----------------------------------------------------------------
+
+
+@needs_box
+@pytest.mark.parametrize(("mode", "level", "code"), [("ask", "problem", 1), ("plan", "warning", 0)])
+def test_a_folder_on_a_disk_that_cannot_be_written(stage, mode, level, code):
+    s = stage()
+    read_only = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", s.workspace, s.workspace]
+    words = [*read_only, HYPERCODE, "doctor", "--json", "--no-sandbox", "--mode", mode]
+    done = subprocess.run(words, cwd=s.workspace, env=s.environment(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (code, ""), done.stdout
+    (found,) = [f for f in json.loads(done.stdout)["findings"] if f["area"] == "workspace"]
+    text = f"{s.workspace} cannot be written (its file system is read-only): edits and commands that make files fail."
+    assert (found["level"], found["text"]) == (level, text)
+    assert "Mount it for writing, or work in a copy: --cwd FOLDER." in found["todo"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize(("mode", "said"), [(0o500, "cannot be written (its mode"), (0o300, "cannot be read")])
+def test_a_folder_whose_mode_is_against_it(stage, mode, said):
+    s = stage()
+    s.workspace.chmod(mode)
+    try:
+        (found,) = [f for f in examined(s, "--no-sandbox", code=1) if f["area"] == "workspace"]
+    finally:
+        s.workspace.chmod(0o700)
+    assert (found["level"], said in found["text"], "chmod u+" in found["todo"]) == ("problem", True, True)
+    assert list(s.workspace.iterdir()) == []
 
 
 # -- the sandbox -------------------------------------------------------------------

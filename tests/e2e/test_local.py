@@ -167,7 +167,7 @@ def test_doctor_looks_at_it(local):
     done = s.run("doctor", "--local", "--json", **KEYS)
     found = {(f["area"], f["level"]): f["text"] for f in json.loads(done.stdout)["findings"]}
     assert found["key", "ok"] == "A model on this machine needs no key, and none is sent."
-    assert found["network", "ok"] == f"127.0.0.1:{fake.port} answers and lists 1 models."
+    assert found["network", "ok"] == f"127.0.0.1:{fake.port} answers and lists 1 model."
     assert "big is there, 65,536 tokens of context" in found["model", "ok"]
     assert fake.listed == [None, "Bearer no-key"]
 

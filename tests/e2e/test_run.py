@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from hypercode import __version__
+from hypercode.cli import COMMANDS
 from hypercode.events import SCHEMA_VERSION
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -117,6 +119,26 @@ def test_exit_codes(stage, answers, arguments, code, words):
     assert not (s.workspace / "x").exists()
     if "half" in str(answers):
         assert done.stdout == "half\n"
+
+
+def test_nothing_is_said_twice(stage):
+    two = call("write", {"path": "x", "content": "y"}, "c1"), call("write", {"path": "y", "content": "y"}, "c2", 1)
+    s = stage(answer(*two), answer(call("read", {"path": "nope"}, "c3")))
+    done = s.run("run", "go", "--max-turns", "2")
+    assert (done.returncode, done.stdout) == (3, "")
+    said = done.stderr.splitlines()
+    assert [line.partition(" ")[0] for line in said] == ["→", "warning:", "→", "warning:", "→", "", "warning:"]
+    assert said[0] == "→ write x content=y"
+    assert said[1].startswith("warning: Refused for want of a person: write 'x' ")
+    assert said[2] == "→ write y content=y"
+    assert said[5].startswith("  ✗ missing_file: ")
+    assert "limit" in said[6]
+
+
+def test_a_limit_is_said_once_beside_an_object(stage):
+    done = stage(answer(call("ls", {}, "c1"))).run("run", "go", "--max-turns", "1", "--output", "json")
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (3, "limit")
+    assert done.stderr == f"warning: {json.loads(done.stdout)['error']['message']}\n"
 
 
 @pytest.mark.parametrize(
@@ -288,10 +310,75 @@ def test_config_commands(stage):
     made = s.run("config", "init")
     path = Path(made.stdout.strip())
     assert path.stat().st_mode & 0o777 == 0o600
-    assert s.run("config", "init").returncode == 2
+    example = path.read_text()
+    path.write_text('api_key = "sk-pasted-by-somebody"\n')
+    again = s.run("config", "init")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert f"{path}: exists already" in again.stderr
+    assert "`hypercode config init --stdout` prints every setting" in again.stderr
+    assert s.run("config", "init", "--stdout").stdout == example
+    assert path.read_text() == 'api_key = "sk-pasted-by-somebody"\n'
     shown = s.run("config", "show").stdout.splitlines()
-    assert f"base_url = {s.server.base_url!r}   # HYPERCODE_BASE_URL" in shown
+    assert f'base_url = "{s.server.base_url}"   # HYPERCODE_BASE_URL' in shown
     assert "max_turns = 50   # default" in shown
+    assert "# max_cost =   # default" in shown
+    assert f"# api_key = (set, not shown)   # {path}" in shown
+
+
+def test_what_config_shows_is_a_configuration(stage):
+    s = stage()
+    text = """
+        max_cost = 1e-5
+        sandbox = false
+        allow = ["git log", 'echo "x"', "odd \\u0007\\u007f\\U000e0001 \\\\ 中"]
+        provider = {order = ["a b"], "odd key" = {x = 1.5, y = true}, "ü" = 3}
+        headers = {Authorization = "Bearer abcdefghijklmnopqrstuvwxyz0123456789"}
+        [profiles.near]
+        base_url = "http://127.0.0.1:8080/v1"
+        """
+    path = s.home / "hypercode/config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    shown = s.run("config").stdout
+    written, read = tomllib.loads(text), tomllib.loads(shown)
+    assert written.pop("headers")
+    assert {key: read[key] for key in written} == written
+    assert [line[:11] for line in shown.splitlines() if "headers" in line] == ["# headers ="], (
+        "not whole, not to be copied"
+    )
+    path.write_text(shown)
+    again = tomllib.loads(s.run("config", "show").stdout)
+    assert {**again, "headers": None} == {**read, "headers": None}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing keeps root from writing")
+def test_a_configuration_that_cannot_be_written(stage):
+    s = stage()
+    (s.home / "hypercode").mkdir(mode=0o500)
+    done = s.run("config", "init")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be written (Permission denied); `hypercode config init --stdout`" in done.stderr
+
+
+def test_a_word_that_is_no_command_is_answered_with_both_ways(stage):
+    s = stage(answer(text("zzhello")))
+    done = s.run("-c", "hello", "you")
+    wanted = (
+        "there is no command 'hello'; to send it: hypercode run -c 'hello you', or in a chat: hypercode -c 'hello you'"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"hypercode: {wanted}\n")
+    done = s.run("--foo", "hello")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "Error: No such option: --foo")
+    with Chat(s, "--plain", "--", "hello") as chat:
+        chat.shows("zzhello")
+
+
+@pytest.mark.parametrize("command", ["replay", "sessions show", "sessions export", "sessions delete", "policy replay"])
+def test_where_a_session_is_to_be_named_it_is_said_what_lists_them(stage, command):
+    done = stage().run(*command.split())
+    assert done.returncode == 2
+    assert "Missing argument 'SESSION" in done.stderr
+    assert "`hypercode sessions` lists those of this folder" in done.stderr
 
 
 def test_version_is_quick_and_right(stage):
@@ -299,8 +386,17 @@ def test_version_is_quick_and_right(stage):
 
 
 def test_help_names_every_command(stage):
-    shown = stage().run("--help").stdout
-    assert all(name in shown for name in ("run", "config", "policy"))
+    s = stage()
+    shown = s.run("--help").stdout
+    assert all(f"\n  {name} " in shown for name in COMMANDS)
+    assert "--version" in shown
+
+
+@pytest.mark.parametrize("group", [[], ["config"], ["policy"], ["sessions"]])
+def test_help_cuts_no_sentence(stage, group):
+    listed = stage().run(*group, "--help").stdout.partition("Commands:")[2]
+    assert listed.count("\n") > 3
+    assert "..." not in listed
 
 
 def test_policy(stage):
@@ -384,3 +480,37 @@ def test_what_cannot_work_is_refused_at_the_start(stage, file, arguments, said):
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(f"hypercode: {said.format(file=path)}")
     assert s.requests() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (
+            {},
+            "The key that was sent is refused; it came from HYPERCODE_API_KEY. Set another one there, or start the server"
+            " without one.",
+        ),
+        (
+            {"HYPERCODE_API_KEY": "", "OPENROUTER_API_KEY": "sk-or-not-for-others"},
+            "No key was sent: set one with HYPERCODE_API_KEY, or api_key in the configuration, or start the server without"
+            " one. A key for openrouter.ai is never sent elsewhere.",
+        ),
+    ],
+)
+def test_a_server_that_refuses_says_whether_a_key_was_sent(stage, given, advice):
+    refused = {**answer(), "http": {"status": 401, "headers": {}}, "segments": [{"bytes": '{"error": "no"}'}]}
+    s = stage(refused)
+    done = s.run("run", "go", **given)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: {s.server.base_url.split('/')[2]} (401): no. {advice}\n"
+
+
+def test_a_file_that_is_not_there_is_not_spoken_of_as_if_it_were(stage):
+    s = stage()
+    none = {"HYPERCODE_API_KEY": "", "HYPERCODE_BASE_URL": "https://far.invalid/v1"}
+    path = s.home / "hypercode/config.toml"
+    made = ", or set it in this file, which `hypercode config init` makes; a model on this machine"
+    assert made in s.run("run", "x", **none).stderr
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    assert ", or set it in this file; a model on this machine" in s.run("run", "x", **none).stderr

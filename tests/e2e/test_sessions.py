@@ -3,8 +3,8 @@
 import json
 import os
 import re
-import stat
 import signal
+import stat
 import subprocess
 import sys
 import time

@@ -175,3 +175,58 @@ def test_ctrl_d_at_a_question_declines_and_the_terminal_goes_on() -> None:
         terminal.wait("you: still here")
         terminal.send("quit\n")
         assert terminal.finish() == 0
+
+
+async def test_what_comes_while_a_prompt_stands_is_below_it_and_the_prompt_once_more(pipes: Pipes) -> None:
+    sent: list[str] = []
+    screen = PlainScreen(Hooks(submit=sent.append), input=pipes.input, output=pipes.output)
+    screen.interactive = True
+    screen.ready()
+    assert pipes.read() == "", "nothing serves what would be typed yet"
+    run = asyncio.create_task(screen.run())
+    await screen.started()
+    assert pipes.read() == "> "
+    screen.ready()
+    assert pipes.read() == "", "it stands already"
+    screen.commit(["a notice", "of two lines"])
+    assert pipes.read() == "\na notice\nof two lines\n> "
+    pipes.keys.write("hello\n")
+    pipes.keys.flush()
+    await until(lambda: sent == ["hello"])
+    screen.commit(["● reads"])
+    screen.stream("an answer")
+    screen.ready()
+    screen.commit(["late"])
+    assert pipes.read() == "● reads\nan answer\n> \nlate\n> "
+    screen.stream("unasked")
+    assert pipes.read() == "\nunasked"
+    screen.end_line()
+    screen.ready()
+    asked = asyncio.create_task(screen.ask(["again?"], CHOICES))
+    await until(lambda: "? " in pipes.read())
+    screen.commit(["meanwhile"])
+    assert pipes.read() == "\nmeanwhile\n? "
+    pipes.keys.write("y\n")
+    pipes.keys.flush()
+    assert await asked == Answer("y")
+    screen.ready()
+    screen.exit()
+    await run
+    assert pipes.read() == "> \n", "what the shell says next is on a line of its own"
+    screen.commit(["goodbye"])
+    assert pipes.read() == "goodbye\n"
+
+
+async def test_there_is_no_prompt_while_the_first_message_is_under_way(pipes: Pipes) -> None:
+    screen = PlainScreen(input=pipes.input, output=pipes.output)
+    screen.interactive = True
+    screen.set_queued(["sent as soon as it can be: hello"])
+    screen.set_queued([])
+    run = asyncio.create_task(screen.run())
+    await screen.started()
+    screen.commit(["the answer"])
+    assert pipes.read() == "the answer\n"
+    screen.ready()
+    assert pipes.read() == "> "
+    screen.exit()
+    await run

@@ -1,5 +1,6 @@
 """The status line fits its row, and what goes on is always in it."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from hypercode.safety.approval import Mode
 from hypercode.ui.render import cells
-from hypercode.ui.status import fitted, status_line
+from hypercode.ui.status import ReplyClock, fitted, status_line
 from hypercode.ui.style import Style
 
 PARTS = {
@@ -70,19 +71,69 @@ def test_mode_and_what_goes_on_stay_whole(width, going_on):
     assert (kept["mode"], kept["going on"]) == ("ask", going_on)
 
 
-def test_the_parts_come_from_the_session():
+class Drawing:
+    """What the status line needs of a transcript."""
+
+    style = Style()
+
+
+def session(*, box=None, said="", turns=1, running=False):
     agent = SimpleNamespace(
-        usage={"total_tokens": 100}, cost=0.5, turns=1, context=SimpleNamespace(box=SimpleNamespace(kind="bubblewrap"))
+        usage={"total_tokens": 100}, cost=0.5, turns=turns, running=running, context=SimpleNamespace(box=box)
     )
-    meter = SimpleNamespace(reading="100 tokens")
-    app = SimpleNamespace(
+    return SimpleNamespace(
         agent=agent,
         config=SimpleNamespace(model="maker/name"),
         gate=SimpleNamespace(mode=Mode.PLAN),
-        fit=SimpleNamespace(meter=meter),
+        fit=SimpleNamespace(meter=SimpleNamespace(reading="100 tokens")),
+        box_said=said,
     )
-    transcript = SimpleNamespace(style=Style())
-    line = status_line(app, transcript, started=float("inf"), going_on="writing 2.0 s", width=85)
+
+
+def test_the_parts_come_from_the_session():
+    app = session(box=SimpleNamespace(kind="bubblewrap"), said="Sandbox: bubblewrap", running=True)
+    drawing, clock = Drawing(), ReplyClock()
+    line = status_line(app, drawing, clock=clock, going_on="writing 2.0 s", width=85)
     assert line == "maker/name · plan · box: bubblewrap · context 100 tokens · $0.50 · \x1b[1mwriting 2.0 s\x1b[0m"
-    whole = status_line(app, transcript, started=float("inf"), going_on="")
-    assert whole.startswith("maker/name · plan · box: bubblewrap · context 100 tokens · 100 tokens in all · $0.50 · ")
+    whole = status_line(app, drawing, clock=clock, going_on="")
+    parts = "maker/name · plan · box: bubblewrap · context 100 tokens · 100 tokens in all · $0.50 · "
+    assert whole.removeprefix(parts) == "0.0 s"
+
+
+@pytest.mark.parametrize(
+    ("box", "said", "shown"),
+    [
+        (None, "", "box …"),
+        (None, "Sandbox: off — commands run with all your rights.", "no box"),
+        (SimpleNamespace(kind="bubblewrap"), "Sandbox: bubblewrap", "box: bubblewrap"),
+    ],
+)
+def test_no_box_is_said_once_that_is_known(box, said, shown):
+    line = status_line(session(box=box, said=said, turns=0), Drawing(), clock=ReplyClock(), going_on="")
+    assert line.split(" · ")[2] == shown
+
+
+def test_the_time_is_that_of_the_reply(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    app, clock, other = session(turns=0), ReplyClock(), ReplyClock()
+
+    def shown(at, clock=clock):
+        nonlocal now
+        now = at
+        last = status_line(app, Drawing(), clock=clock, going_on="").split(" · ")[-1]
+        return last if last.endswith(" s") else ""
+
+    assert shown(1000.0) == ""
+    assert shown(1042.0) == "", "the session is old, and nothing was asked"
+    app.agent.running, app.agent.turns = True, 1
+    assert shown(1050.0) == "0.0 s"
+    assert shown(1050.5) == "0.5 s"
+    app.agent.running = False
+    assert shown(1050.7) == "0.7 s"
+    assert shown(1174.0) == "0.7 s", "it stays what the reply took"
+    assert shown(1174.0, other) == "", "another session has a time of its own"
+    app.agent.running = True
+    assert (shown(1200.0), shown(1325.0)) == ("0.0 s", "2 min 5 s")
+    app.agent.running, app.agent.turns = False, 0
+    assert shown(1326.0) == "", "a new conversation has had no reply"

@@ -1,5 +1,7 @@
 """The words of a command line, put in order."""
 
+import shlex
+
 import pytest
 import typer
 
@@ -39,6 +41,9 @@ from hypercode.errors import ConfigError
         (["run", "--", "-r", "x"], ["run", "--", "-r", "x"]),
         (["policy", "test", "-r"], ["policy", "test", "-r"]),
         (["--cwd", "d", "sessions", "list"], ["sessions", "--cwd", "d", "list"]),
+        (["--speed", "3", "replay", "abc"], ["replay", "--speed", "3", "abc"]),
+        (["--version", "run"], ["--version", "run"]),
+        (["chat", "hello"], ["chat", "hello"]),
     ],
 )
 def test_arrange(given, wanted):
@@ -53,11 +58,51 @@ def test_a_single_unknown_word_is_no_prompt(word, nearest):
     assert f"to send it: hypercode run {word!r}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "words", "task", "chat"),
+    [
+        ("hello", "hello", "run 'hello'", "-- 'hello'"),
+        ("-c hi", "hi", "run -c 'hi'", "-c -- 'hi'"),
+        ("--mode plan hello", "hello", "run --mode plan 'hello'", "--mode plan -- 'hello'"),
+        ("hello --plain -m x/y", "hello", "run --plain -m x/y 'hello'", "--plain -m x/y -- 'hello'"),
+        ("explain this", "explain", "run 'explain this'", "'explain this'"),
+        ("explain this --plain now", "explain", "run --plain 'explain this now'", "--plain 'explain this now'"),
+        ("say -- -x", "say", "run 'say -x'", "'say -x'"),
+        ('it"s', 'it"s', "run 'it\"s'", "-- 'it\"s'"),
+        ("it's", "it's", """run 'it'"'"'s'""", """-- 'it'"'"'s'"""),
+        ("--output json hello", "hello", "run --output json 'hello'", ""),
+        ("-cmx/y hello", "hello", "run -cmx/y 'hello'", "-cmx/y -- 'hello'"),
+    ],
+)
+def test_both_ways_to_send_what_is_no_command(given, words, task, chat):
+    """With all the words and options; and what is proposed is taken."""
+    with pytest.raises(ConfigError) as caught:
+        arrange(given.split())
+    ways = f"hypercode {task}" + (f", or in a chat: hypercode {chat}" if chat else "")
+    assert str(caught.value) == f"there is no command {words!r}; to send it: {ways}"
+    assert arrange(shlex.split(task))[0] == "run"
+    assert not chat or arrange(shlex.split(chat))[0] == "chat"
+
+
+@pytest.mark.parametrize(
+    "given", ["--foo hi", "hi --foo", "--foo=3 hi", "-q hi", "-cq hi", "hi -cq", "--foo explain this"]
+)
+def test_an_unknown_option_is_said_before_an_unknown_word(given):
+    words = arrange(given.split())
+    assert words == ["chat", *given.split()]
+    with pytest.raises(typer.BadParameter.__base__, match=r"No such option: (--foo|-q)"):
+        typer.main.get_command(cli.application).commands["chat"].make_context("chat", words[1:])
+
+
 def test_every_option_with_a_value_is_known_to_arrange():
     """Otherwise its value would be taken for the command."""
-    commands = typer.main.get_command(cli.application).commands
-    options = [p for name in ("run", "chat") for p in commands[name].params if p.param_type_name == "option"]
-    assert {word for p in options if not p.is_flag for word in p.opts} == set(VALUE_OPTIONS)
+    waiting, found = [typer.main.get_command(cli.application)], set()
+    while waiting:
+        command = waiting.pop()
+        waiting += getattr(command, "commands", {}).values()
+        options = [p for p in command.params if p.param_type_name == "option" and not p.is_flag]
+        found |= {word for p in options for word in p.opts}
+    assert found - {"--install-completion", "--show-completion"} == set(VALUE_OPTIONS)
 
 
 def test_every_command_is_known_to_arrange():

@@ -205,3 +205,47 @@ def test_a_long_list_of_names_is_cut_to_the_nearest() -> None:
     words = "This, that, and more of it, is prose, in which commas stand, too, of course, but not, as a rule, so often"
     assert words in said(words)
     assert len(said("word " * 20_000)) < 800
+
+
+@pytest.mark.parametrize(
+    ("host", "key", "local", "advice"),
+    [
+        (
+            "localhost:8080",
+            "HYPERCODE_API_KEY",
+            True,
+            "The key that was sent is refused; it came from HYPERCODE_API_KEY. Set another one there, or start the server"
+            " without one.",
+        ),
+        (
+            "gate.example",
+            "api_key in /home/me/config.toml",
+            False,
+            "The key that was sent is refused; it came from api_key in /home/me/config.toml. Set another one there"
+            " (HYPERCODE_API_KEY goes before it).",
+        ),
+        (
+            "openrouter.ai",
+            "OPENROUTER_API_KEY",
+            False,
+            "The key that was sent is refused; it came from OPENROUTER_API_KEY. Set another one there.",
+        ),
+        (
+            "gate.example",
+            "",
+            False,
+            "No key was sent: set one with HYPERCODE_API_KEY, or api_key in the configuration. A key for openrouter.ai is"
+            " never sent elsewhere.",
+        ),
+        (
+            "openrouter.ai",
+            None,
+            False,
+            "Either the key that was sent is refused, or none was sent: set one with OPENROUTER_API_KEY, or api_key in the"
+            " configuration.",
+        ),
+    ],
+)
+def test_whether_a_key_was_sent_and_what_sets_one(host: str, key: str | None, local: bool, advice: str) -> None:
+    error = http_error(401, b'{"error": {"message": "no"}}', {}, host=host, key=key, local=local)
+    assert str(error) == f"{host} (401): no. {advice}"

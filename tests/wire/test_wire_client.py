@@ -350,7 +350,10 @@ async def test_the_first_retry_already_asks_for_the_server() -> None:
 async def test_a_short_key_is_no_secret(server: FaultServer, key: str, shown: str) -> None:
     run = await Run(server, "401", api_key=key).go()
     host = server.base_url.split("/")[2]
-    advice = "The local server wants a key: check how it was started."
+    advice = (
+        "Either the key that was sent is refused, or none was sent: set one with HYPERCODE_API_KEY, or api_key in the"
+        " configuration, or start the server without one. A key for openrouter.ai is never sent elsewhere."
+    )
     assert str(run.error) == f"{host} (401): Incorrect API key provided: {shown}. {advice}"
 
 
