@@ -11,9 +11,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["looks_bare", "runs"]
+from hypercode.safety.bounded_read import names_in, start_of, whole
 
-_LIMIT = 1_000_000
+__all__ = ["common_folder", "is_repository", "looks_bare", "object_format", "pointed", "runs"]
+
+_LIMIT = 300_000
+_MOST_LINE, _MOST_HOOKS = 8_192, 1_000
 _HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*)?")
 _BOOLEAN = re.compile(r"(?:true|false|yes|no|on|off|[01])?", re.IGNORECASE)
@@ -44,15 +47,12 @@ def runs(git: Path, *, reading: bool = False) -> str:
     `reading`: when a command that only looks is called there.
     """
     folder = git
-    if not git.is_dir():
-        target = _pointed(git)
+    if not os.path.isdir(git):
+        target = pointed(git)
         if target is None:
             return ""  # git takes no repository from there
         folder = target
-    places = [folder]
-    if (common := _line(folder / "commondir")) is not None:
-        places.append(folder / common)
-    for place in places:
+    for place in dict.fromkeys((folder, common_folder(folder))):
         for name in ("config", "config.worktree"):
             if found := _setting(place / name, reading):
                 return found
@@ -66,45 +66,62 @@ def looks_bare(names: set[str]) -> bool:
     return "HEAD" in names and ({"objects", "refs"} <= names or "commondir" in names)
 
 
-def _pointed(pointer: Path) -> Path | None:
+def is_repository(git: Path) -> bool:
+    """Whether git takes a folder for a repository (`is_git_directory`): it has a HEAD, and it or its common folder the rest."""
+    common = common_folder(git)
+    return os.path.lexists(git / "HEAD") and all(os.path.isdir(common / name) for name in ("objects", "refs"))
+
+
+def object_format(git: Path) -> str:
+    """The name of the hash of a repository, in lower case.  Raises OSError, ValueError where its settings cannot be read."""
+    text = whole(common_folder(git) / "config", _LIMIT).decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    found = [value for section, _, key, value in _entries(text) if (section, key) == ("extensions", "objectformat")]
+    return (found[-1] or "").lower() if found else "sha1"
+
+
+def pointed(pointer: Path) -> Path | None:
+    """The folder to which a `.git` file points; None where there is none."""
     line = _line(pointer)
     if line is None or not line.startswith("gitdir: "):
         return None
     target = pointer.parent / line.removeprefix("gitdir: ")
-    return target if target.is_dir() else None
+    return target if os.path.isdir(target) else None
+
+
+def common_folder(git: Path) -> Path:
+    """The folder that a git folder shares with others (`commondir`); itself where it names none."""
+    line = _line(git / "commondir")
+    return git if line is None else git / line
 
 
 def _line(path: Path) -> str | None:
-    """What git reads of such a file (`read_gitfile`, `get_common_dir`): only line ends are cut off, blanks are part of a name."""
+    """What git reads of such a file (`read_gitfile`, `get_common_dir`): only line ends at the end of the file are cut off,
+    blanks are part of a name, which a NUL ends."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        data = start_of(path, _MOST_LINE)
     except OSError:
         return None
-    try:
-        return os.read(descriptor, 4096).decode("utf-8", "surrogateescape").rstrip("\r\n")
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
+    return data.rstrip(b"\r\n").partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
 def _hook(folder: Path, reading: bool) -> str:
     try:
-        names = sorted(os.listdir(folder))
+        names = names_in(folder, _MOST_HOOKS)
     except OSError:
         return ""
+    if len(names) > _MOST_HOOKS:
+        return "hooks, of which there are too many"
     names = [n for n in names if n == _READING_HOOK or not (reading or n.endswith(".sample"))]
-    found = next((n for n in names if os.access(folder / n, os.X_OK) and (folder / n).is_file()), "")
+    found = next((n for n in names if os.access(folder / n, os.X_OK) and os.path.isfile(folder / n)), "")
     return f"the hook {found}" if found else ""
 
 
 def _setting(path: Path, reading: bool) -> str:
     """The first setting that names a program."""
     try:
-        if not path.is_file():
+        if not os.path.isfile(path):
             return f"{path.name}, which is no file" if os.path.lexists(path) else ""
-        with path.open("rb") as file:
-            data = file.read(_LIMIT + 1)
+        data = start_of(path, _LIMIT + 1)
     except OSError:
         return f"{path.name}, which cannot be read"
     if len(data) > _LIMIT:

@@ -1,61 +1,85 @@
 """What lies below the folders that a boxed command can write to and makes programs do something: repositories, settings.
 
 A repository that a command makes somewhere below is harmless until somebody calls git in it; what its settings name, or its
-hooks, is run then, outside the box.  So it is with the settings that editors, shells and assistants obey.  The walk keeps what it saw of each folder: one whose times are as they were is not
-listed again, so that looking once more costs a few microseconds a folder.
+hooks, is run then, outside the box.  So it is with the settings that editors, shells and assistants obey.  The walk keeps
+what it saw of each folder: one whose times are as they were is not listed again, so that looking once more costs a few
+microseconds a folder.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from hypercode.safety.bounded_read import start_of
 from hypercode.safety.git_config import looks_bare, runs
-from hypercode.safety.obeyed import States, obeyed_names
+from hypercode.safety.git_named import folders_of, named
+from hypercode.safety.obeyed import States, leads_to_obeyed, obeyed_names
 from hypercode.safety.sandbox_policy import git_folders
 
 __all__ = ["Folder", "Repositories", "looking_runs"]
 
-_MOST_FOLDERS, _MOST_TOOL_FOLDERS = 10_000, 1_000
+_MOST_FOLDERS, _MORE_FOLDERS, _MOST_TOOL_FOLDERS = 10_000, 1_000, 1_000
 _MOST_PLACES = 500
+_CROWD = 500
 _SLACK = 100_000_000  # ns in which a folder may change twice without its times telling
-_ENVIRONMENTS = frozenset((".venv", "venv"))
-_LAST = _ENVIRONMENTS | {"node_modules", "target", "dist", "build", "__pycache__", ".tox", ".cache"}
-"""Large folders that tools fill: of what is below them a little is looked at."""
+_LAST = frozenset((".venv", "venv", "node_modules", "target", "dist", "build", "__pycache__", ".tox", ".cache"))
+"""Large folders that tools fill: of what is below them a little is looked at, of each kind by itself."""
+
+_Times = tuple[int, ...]
 
 
 class Folder(NamedTuple):
-    """What was seen of a folder: its times and number, the folders in it, git folders, and what programs obey."""
+    """What was seen of a folder: its times and number, the folders in it, git folders, and what programs obey.
+
+    `inward` are links in it that lead into a git folder, where nobody else looks; `listable` says whether it can be listed.
+    """
 
     changed: int
     inode: int
-    below: tuple[str, ...]
-    has_git: bool
-    is_bare: bool
-    obeyed: tuple[str, ...]
+    below: tuple[str, ...] = ()
+    has_git: bool = False
+    is_bare: bool = False
+    obeyed: tuple[str, ...] = ()
+    inward: tuple[str, ...] = ()
+    listable: bool = True
 
 
 class Repositories:
     """The git folders below some roots, and the settings there that programs obey.
 
-    Bounded: what lies beyond 10 000 folders, 500 repositories or 500 settings is not looked at.
+    `linked` are folders elsewhere that a command can write to as well; they count as far as a link below the roots leads there.
+
+    Bounded: what lies beyond 10 000 folders (20 000 as one looks again), 500 repositories or 500 settings is not looked at,
+    nor what lies beyond 1 000 folders of each kind that tools fill.
     """
 
-    def __init__(self, roots: Iterable[Path]) -> None:
+    def __init__(self, roots: Iterable[Path], linked: Iterable[Path] = ()) -> None:
         self._roots = [str(root) for root in roots]
+        self._linked = tuple(os.path.realpath(folder) for folder in linked)
         self._folders: dict[str, Folder] = {}
+        self._own = 0
         self._found: list[str] = []
+        self._bare: list[str] = []
         self._states = States()
-        self._said: dict[str, tuple[tuple[int, ...], str]] = {}
+        self._said: dict[str, tuple[_Times, str]] = {}
+        self._named: dict[str, tuple[list[str], _Times, list[str]]] = {}
+        self._unseen = 0
         self.beyond = False
         """Whether there was more than is looked at."""
         self.own_beyond = False
         """Whether there was more even without the folders that tools fill."""
+
+    @property
+    def unseen(self) -> int:
+        """How many folders and settings, in all looks but the first, were news and could not be looked at (any longer)."""
+        return self._unseen + self._states.unseen
 
     def look(self) -> dict[str, str]:
         """Each git folder (or `.git` file, or folder laid out like one) with what it runs, empty for a harmless one.
@@ -74,12 +98,30 @@ class Repositories:
         return self._folders
 
     def obeyed(self, skip: Collection[str] = ()) -> dict[str, str]:
-        """The settings that the last walk found, with the state of each; `skip` and what is in it is left out."""
+        """The settings that the last look found, with the state of each; `skip` and what is in it is left out.
+
+        A folder that cannot be listed counts as one, and so do the hooks of repositories and what their settings name.
+        """
+        hidden = [path for path, folder in self._folders.items() if not folder.listable]
         names = [f"{path}/{name}" for path, folder in self._folders.items() for name in folder.obeyed]
-        states = self._states.look(names, skip)
+        bare = [f"{path}/{name}" for path in self._bare for name in ("config", "hooks")]
+        states = self._states.look((*names, *hidden, *bare, *self._named_inside()), skip)
         self.beyond |= self._states.beyond
         self.own_beyond |= self._states.beyond
         return states
+
+    def _named_inside(self) -> list[str]:
+        """The hooks of the repositories, and what their settings name, as far as a command can write to it."""
+        kept: dict[str, tuple[list[str], _Times, list[str]]] = {}
+        for place, (_, said) in self._said.items():
+            if said:  # else its settings name nothing
+                known = self._named.get(place)
+                if known is None or known[1] != tuple(number for file in known[0] for number in _times(file)):
+                    files, found = named(place)
+                    known = files, tuple(number for file in files for number in _times(file)), found
+                kept[place] = known
+        self._named = kept
+        return [name for _, _, found in kept.values() for name in found if self._is_written(name)]
 
     def root_of(self, place: str) -> str:
         """The root in which a path lies; empty if in none."""
@@ -103,48 +145,102 @@ class Repositories:
         found: list[str] = []
         seen: dict[str, Folder] = {}
         self.beyond = False
-        self._walk(self._roots, found, seen, _MOST_FOLDERS)
-        self.own_beyond = self.beyond
-        tools = [f"{path}/{name}" for path, folder in seen.items() for name in folder.below if name in _LAST]
-        for environment in (True, False):  # each kind by itself: thousands of packages must not hide the few others
-            some = [path for path in tools if (path.rpartition("/")[2] in _ENVIRONMENTS) == environment]
-            self._walk(some, found, seen, _MOST_TOOL_FOLDERS)
-        self._folders, self._found = seen, found
-        return found
+        most = min(max(_MOST_FOLDERS, self._own + _MORE_FOLDERS), 2 * _MOST_FOLDERS)  # so that new ones push none out
+        tools = self._walk(self._roots, found, seen, most, self._miss)
+        self._own, self.own_beyond = len(seen), self.beyond
+        for kind in sorted(_LAST):  # thousands of packages must not hide the few others
+            some, most = [path for path in tools if path.endswith(f"/{kind}")], len(seen) + _MOST_TOOL_FOLDERS
+            while some and len(seen) < most:
+                some = self._walk(some, found, seen, most - len(seen), self._miss_tools)
+        self._walk_inward(found, seen)
+        self._folders, self._found = seen, list(dict.fromkeys(found))
+        return list(self._found)
 
-    def _walk(self, waiting: list[str], found: list[str], seen: dict[str, Folder], most: int) -> None:
-        """Look at folders and those below, the highest first, but not into those that tools fill."""
+    def _walk_inward(self, found: list[str], seen: dict[str, Folder]) -> None:
+        """Look where links lead into git folders, or out of the roots."""
+        links = [f"{path}/{name}" for path, folder in seen.items() for name in folder.inward]
+        self._miss(links[_MOST_PLACES:])
+        leads = dict.fromkeys(os.path.realpath(link) for link in links[:_MOST_PLACES])
+        inward = [path for path in leads if path not in seen and os.path.isdir(path) and self._is_written(path)]
+        there: list[str] = []
+        self._walk(inward, there, seen, _MOST_TOOL_FOLDERS, self._miss)
+        found += (path for path in there if path.endswith("/.git"))
+        self._bare = [path for path in there if not path.endswith("/.git")]  # git itself lays out submodules so
+
+    def _is_written(self, path: str) -> bool:
+        """Whether a command can write to a folder."""
+        return path in self._roots or bool(self.root_of(path)) or _lies_in(path, self._linked)
+
+    def _walk(
+        self,
+        waiting: Iterable[str],
+        found: list[str],
+        seen: dict[str, Folder],
+        most: int,
+        miss: Callable[[list[str]], None],
+    ) -> list[str]:
+        """Look at folders and those below, the highest first and those of crowds last, but not into those that tools fill.
+
+        The latter are returned; `miss` is told of what is too much.
+        """
         known, lstat = self._folders, os.lstat
-        while waiting and most > 0:
+        level, crowds, tools = list(waiting), list[str](), list[str]()
+        while (level or crowds) and most > 0:
+            if not level:
+                level, crowds = crowds, []
+            if len(level) > most:
+                level.sort(key=lambda path: path not in known)
             below: list[str] = []
-            for path in waiting[:most]:
+            for path in level[:most]:
                 try:
                     status = lstat(path)
-                except OSError:
+                except OSError as error:
+                    if error.errno == errno.ENAMETOOLONG:  # other programs go there step by step
+                        miss([path])
                     continue
                 folder = known.get(path)
                 if folder is None or folder.changed != status.st_ctime_ns or folder.inode != status.st_ino:
-                    folder = _listed(path, status)
+                    folder = _listed(path, status, self._linked)
                 seen[path] = folder
                 if folder.has_git:
                     found.append(f"{path}/.git")
-                if folder.is_bare:
+                if folder.is_bare and not path.endswith("/.git"):
                     found.append(path)
                 if folder.below:
-                    below += [f"{path}/{name}" for name in folder.below if name not in _LAST]
-            self.beyond |= len(waiting) > most
-            most -= len(waiting)
-            waiting = below
-        self.beyond |= bool(waiting)
+                    into = below if len(folder.below) <= _CROWD else crowds
+                    into += [f"{path}/{name}" for name in folder.below if name not in _LAST]
+                    if not _LAST.isdisjoint(folder.below):
+                        tools += [f"{path}/{name}" for name in folder.below if name in _LAST]
+            miss(level[most:])
+            most -= len(level)
+            level = below
+        miss(level + crowds)
+        return tools
 
-    def _judged(self, place: str) -> tuple[tuple[int, ...], str]:
+    def _miss(self, paths: list[str]) -> None:
+        """Note that folders are not looked at, and how many of them the last look had seen or had not been there then."""
+        self.beyond |= bool(paths)
+        self._unseen += sum(path in self._folders or self._is_new(path) for path in paths) if self._folders else 0
+
+    def _miss_tools(self, paths: list[str]) -> None:
+        """The same for folders that tools fill with thousands at a time; there it is no news."""
+        self.beyond |= bool(paths)
+
+    def _is_new(self, path: str) -> bool:
+        """Whether the last look says that a folder was not there."""
+        folder, _, name = path.rpartition("/")
+        while folder and folder not in self._folders:
+            folder, _, name = folder.rpartition("/")
+        return folder in self._folders and name not in self._folders[folder].below
+
+    def _judged(self, place: str) -> tuple[_Times, str]:
         folder = Path(place)
         settings = [folder / name for name in ("config", "config.worktree", "hooks", "commondir")]
         times = tuple(number for path in (folder, *settings) for number in _times(path))
         known = self._said.get(place)
         if known is not None and known[0] == times and _is_plain(folder, settings):
             return known
-        said = runs(folder)
+        said = runs(folder) or _hidden_hooks(folders_of(place))
         return times, f"{said}\n{_digest(settings[:2])}" if said else ""
 
 
@@ -170,43 +266,82 @@ def _may_be_one(place: str) -> bool:
 
 def _is_plain(folder: Path, settings: Iterable[Path]) -> bool:
     """Whether the times of a git folder and what is in it say all: nothing leads elsewhere, no hook waits to be armed."""
-    if not folder.is_dir() or any(path.is_symlink() for path in (folder, *settings)) or (folder / "commondir").exists():
+    if not os.path.isdir(folder) or os.path.lexists(folder / "commondir"):
+        return False
+    if any(os.path.islink(path) for path in (folder, *settings)):
         return False
     try:
         return all(name.endswith(".sample") for name in os.listdir(folder / "hooks"))
     except OSError:
-        return True
+        return not os.path.lexists(folder / "hooks")
 
 
-def _listed(path: str, status: os.stat_result) -> Folder:
+def _hidden_hooks(gits: Iterable[str]) -> str:
+    """Words for hooks that git finds by their names and nobody else can see; empty if there are none."""
+    for git in gits:
+        try:
+            os.listdir(f"{git}/hooks")
+        except PermissionError:
+            return "hooks, which cannot be listed"
+        except OSError:
+            pass
+    return ""
+
+
+def _listed(path: str, status: os.stat_result, linked: Collection[str]) -> Folder:
     """What is in a folder; one that has just been changed is to be listed again the next time."""
     try:
         with os.scandir(path) as entries:
-            listed = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
+            listed = [(e.name, e.is_dir(follow_symlinks=False), e.is_symlink()) for e in entries]
     except OSError:
-        return Folder(0, 0, (), False, False, ())
+        return Folder(0, 0, listable=False)
     settled = time.time_ns() - status.st_ctime_ns > _SLACK
-    names = {name for name, _ in listed}
-    below = tuple(sorted(name for name, folder in listed if folder and name != ".git"))
-    changed = status.st_ctime_ns if settled else 0
-    return Folder(changed, status.st_ino, below, ".git" in names, looks_bare(names), obeyed_names(path, names))
+    names = {name for name, _, _ in listed}
+    below = tuple(sorted(name for name, folder, _ in listed if folder and name != ".git"))
+    links = [name for name, _, link in listed if link]
+    through = [name for name in links if leads_to_obeyed(name)]
+    open_ended = through or not all(os.path.exists(f"{path}/{name}") for name in links)  # changes by itself
+    return Folder(
+        status.st_ctime_ns if settled and not open_ended else 0,
+        status.st_ino,
+        below,
+        ".git" in names,
+        looks_bare(names),
+        obeyed_names(path, names, through),
+        tuple(name for name in links if _leads_inward(f"{path}/{name}", linked)),
+    )
 
 
-def _times(path: Path) -> tuple[int, ...]:
+def _leads_inward(link: str, linked: Collection[str]) -> bool:
+    """Whether a link names a git folder on the way, or leads to one of the folders."""
+    try:
+        return ".git" in os.readlink(link).casefold().split("/") or (
+            bool(linked) and _lies_in(os.path.realpath(link), linked)
+        )
+    except OSError:
+        return False
+
+
+def _lies_in(path: str, folders: Iterable[str]) -> bool:
+    return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
+
+
+def _times(path: str | Path) -> _Times:
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return (0,)
     racy = time.time_ns() - status.st_ctime_ns < _SLACK
     return status.st_ctime_ns, status.st_ino, status.st_size, time.time_ns() if racy else 0
 
 
-def _digest(paths: Iterable[Path]) -> str:
+def _digest(settings: Iterable[Path]) -> str:
+    """A hash of what is in the files."""
     hashed = sha256()
-    for path in paths:
+    for path in settings:
         try:
-            with path.open("rb") as file:
-                hashed.update(file.read(1_000_000))
+            hashed.update(start_of(path, 1_000_000))
         except OSError:
             pass
+        hashed.update(b"\0")
     return hashed.hexdigest()

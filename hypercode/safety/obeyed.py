@@ -12,17 +12,30 @@ import re
 import stat
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from fnmatch import fnmatchcase, translate
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
+from hypercode.safety.bounded_read import start_of
 from hypercode.safety.path_rules import INSTRUCTS, RUNS_ALONE, STEERS
 
-__all__ = ["States", "comes_with_packages", "last_change", "must_not_appear", "obeyed_names", "recorded", "state_of"]
+__all__ = [
+    "States",
+    "came_whole",
+    "comes_with_packages",
+    "last_change",
+    "leads_to_obeyed",
+    "must_not_appear",
+    "obeyed_names",
+    "recorded",
+    "state_of",
+]
 
-_MOST_THINGS, _MOST_ENTRIES, _MOST_IN_ALL, _MOST_BYTES = 500, 300, 3_000, 1_000_000
-_MOST_RECORD = 5_000_000
+_MOST_THINGS, _MOST_ENTRIES, _MOST_IN_ALL, _MOST_BYTES = 500, 1_000, 3_000, 1_000_000
+_MOST_RECORD, _MOST_RECORDS = 5_000_000, 50_000_000
 _SLACK = 100_000_000  # ns in which a file may change twice without its times telling
 
 _ENVIRONMENT = "pyvenv.cfg"
@@ -35,33 +48,58 @@ _IN_FOLDER = {
     folder: re.compile("|".join(translate(row[1]) for row in _ROWS if len(row) == 2 and row[0] == folder))
     for folder in {row[0] for row in _ROWS if len(row) == 2}
 }
-_OBEYED_LINE = re.compile(rb"(?mi)^[ \t]*(?:home|include-system-site-packages)\b.*")
+_STRONG_FOLDERS = frozenset(row[0] for row in _STRONG if len(row) == 2)
+_HARMLESS_LINE = re.compile(
+    rb"(?m)^(?:version|version_info|version-info|implementation|command|prompt|uv|virtualenv) *=[^\x00-\x1f]*(?:\n|\Z)"
+)
+"""Of `pyvenv.cfg` what only says how it was made last; anything else may be what Python obeys, in whatever spelling."""
 _PYTHON_PACKAGES = ("site-packages", "dist-packages")
 _PACKAGES = frozenset(("node_modules", *_PYTHON_PACKAGES))
 _STARTED = ("activate", "python")
 """How the names begin of what a shell or an editor starts of a virtual environment without looking."""
+_NOT_STORED = ("/proc/", "/sys/", "/dev/")
+_IMPORTED = ("sitecustomize", "usercustomize")
 
 
-def obeyed_names(folder: str, names: Collection[str]) -> tuple[str, ...]:
-    """Which of the names in a folder are those of things that programs obey without being asked."""
-    parent, _, base = folder.rpartition("/")
-    base = base.casefold()
+def obeyed_names(folder: str, names: Collection[str], links: Collection[str] = ()) -> tuple[str, ...]:
+    """Which of the names in a folder are those of things that programs obey without being asked.
+
+    `links` are those of the names that are links to be looked through (`leads_to_obeyed`): one behind which there is such a
+    thing is one itself.
+    """
     found = [n for n in names if (low := n.casefold()) in _EXACT or _PATTERN.match(low)]
-    if (pattern := _IN_FOLDER.get(base)) is not None:
-        found += [n for n in names if pattern.match(n.casefold())]
-    elif base in _PYTHON_PACKAGES:
-        found += [n for n in names if n.endswith(".pth")]
-    elif base == "bin" and os.path.lexists(f"{parent}/{_ENVIRONMENT}"):
-        found += [n for n in names if n.casefold().startswith(_STARTED)]
+    found += _by_folder(folder, names)
     if _ENVIRONMENT in names:
         found.append(_ENVIRONMENT)
-    return tuple(sorted(found))
+    found += [link for link in links if _by_folder(f"{folder}/{link}", _listed(f"{folder}/{link}") or ())]
+    return tuple(sorted(set(found)))
+
+
+def leads_to_obeyed(name: str) -> bool:
+    """Whether a folder of that name makes programs obey what is in it, so that a link of that name does so elsewhere."""
+    low = name.casefold()
+    return low in _IN_FOLDER or low in _PYTHON_PACKAGES or low == "bin"
+
+
+def _by_folder(folder: str, names: Collection[str]) -> list[str]:
+    """Which names programs obey because of the folder they are in."""
+    parent, _, base = folder.rpartition("/")
+    base = base.casefold()
+    if (pattern := _IN_FOLDER.get(base)) is not None:
+        return [n for n in names if pattern.match(n.casefold())]
+    if base in _PYTHON_PACKAGES:
+        return [n for n in names if n.endswith(".pth")]
+    if base == "bin" and os.path.lexists(f"{parent}/{_ENVIRONMENT}"):
+        return [n for n in names if n.casefold().startswith(_STARTED)]
+    return []
 
 
 def must_not_appear(path: str) -> bool:
     """Whether the name is that of settings that run something, or of instructions for assistants."""
     words = path.casefold().split("/")
-    return any(all(map(fnmatchcase, words[-len(row) :], row)) for row in _STRONG)
+    if any(all(map(fnmatchcase, words[-len(row) :], row)) for row in _STRONG):
+        return True
+    return words[-1] in _STRONG_FOLDERS and os.path.islink(path)
 
 
 def comes_with_packages(path: str, root: str) -> bool:
@@ -72,21 +110,46 @@ def comes_with_packages(path: str, root: str) -> bool:
         return True
     if base == "bin":
         return name.casefold().startswith(_STARTED) and os.path.lexists(f"{parent}/{_ENVIRONMENT}")
-    return base in _PYTHON_PACKAGES and name.endswith((".pth", "customize.py"))
+    return base in _PYTHON_PACKAGES and _is_hook(name)
+
+
+def came_whole(path: str, folders: Container[str]) -> bool:
+    """Whether a package brought it: where it lies there was no folder before, or the package's own list has it as it is.
+
+    `folders` are those that were there; a folder put in the place of another is not new.
+    """
+    folder = os.path.dirname(path)
+    if folder.endswith("/__pycache__"):
+        folder = os.path.dirname(folder)
+    return folder not in folders or recorded(path)
 
 
 def recorded(path: str) -> bool:
-    """Whether a file is as an installed Python package's list of files says (the `RECORD` of its `.dist-info`)."""
+    """Whether a file is as an installed Python package's list of files says (the `RECORD` of its `.dist-info`).
+
+    Never for what Python itself runs at each start: whoever writes such a file can write the list as well.
+    """
     site = next((str(p) for p in Path(path).parents if p.name in _PYTHON_PACKAGES), None)
-    if site is None:
+    if site is None or _is_hook(os.path.basename(path)):
         return False
+    left = _MOST_RECORDS
     try:
         digest = urlsafe_b64encode(sha256(_read(path, _MOST_RECORD)).digest()).rstrip(b"=")
-        line = f"{path[len(site) + 1 :]},sha256=".encode("utf-8", "surrogateescape") + digest + b","
-        records = [f"{site}/{name}/RECORD" for name in os.listdir(site) if name.endswith(".dist-info")]
-        return any(b"\n" + line in b"\n" + _read(record, _MOST_RECORD) for record in records)
+        line = b"\n" + f"{path[len(site) + 1 :]},sha256=".encode("utf-8", "surrogateescape") + digest + b","
+        for name in os.listdir(site):
+            if name.endswith(".dist-info") and left > 0:
+                record = _read(f"{site}/{name}/RECORD", _MOST_RECORD)
+                left -= len(record)
+                if line in b"\n" + record:
+                    return True
     except OSError:
-        return False
+        pass
+    return False
+
+
+def _is_hook(name: str) -> bool:
+    """Whether Python runs what has such a name whenever it starts: a `.pth` file, `sitecustomize` in whatever form."""
+    return name.endswith(".pth") or name.partition(".")[0].casefold() in _IMPORTED
 
 
 class States:
@@ -94,32 +157,43 @@ class States:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Signature, str]] = {}
+        self._names: frozenset[str] = frozenset()
         self.beyond = False
-        """Whether there were more than 500, more than 300 files in one, or more than 3 000 files in all."""
+        """Whether there was more than is looked at: 500 new ones and 1 000 known ones, 1 000 files in one, 3 000 new files and
+        6 000 known ones in all."""
+        self.unseen = 0
+        """How many of them appeared, in all looks but the first, that could not be looked at."""
 
     def look(self, paths: Iterable[str], skip: Collection[str] = ()) -> dict[str, str]:
         """The state of each that exists, the outermost only; `skip` and what is in it is left out."""
         states: dict[str, tuple[_Signature, str]] = {}
         self.beyond = False
         covered = set(skip)
-        left = _MOST_IN_ALL
-        for path in paths:
+        names = tuple(paths)
+        things = {False: _MOST_THINGS, True: 2 * _MOST_THINGS}  # apart, so that new ones hide no change of others
+        files = {False: _MOST_IN_ALL, True: 2 * _MOST_IN_ALL}
+        for path in names:
             if path in covered or any(above in covered for above in _above(path)):
                 continue
-            if len(states) == _MOST_THINGS or left <= 0:
+            known = self._known.get(path)
+            kind = known is not None
+            if not things[kind] or files[kind] <= 0:
                 self.beyond = True
-                break
+                self.unseen += bool(self._names) and path not in self._names
+                continue
             covered.add(path)
             entries = _entries(path)
-            left -= len(entries)
+            if not entries:
+                continue
+            things[kind] -= 1
+            files[kind] -= len(entries)
             self.beyond |= len(entries) > _MOST_ENTRIES
-            if entries:
-                signature = _signature(entries)
-                known = self._known.get(path)
-                if known is None or known[0] != signature or not signature:
-                    known = signature, _digest(path, entries)
-                states[path] = known
-        self._known = states
+            signature = _signature(entries)
+            if known is None or known[0] != signature or not signature:
+                known = signature, _digest(path, entries)
+            states[path] = known
+        self._known = dict(islice(states.items(), 2 * _MOST_THINGS))  # the others are new ones again, and none is lost
+        self._names = frozenset(names)
         return {path: state for path, (_, state) in states.items()}
 
 
@@ -131,10 +205,23 @@ def state_of(path: str) -> str:
 
 def last_change(path: str) -> int:
     """When a file or folder, or something in it, was last changed or moved, in ns; 0 if there is nothing."""
-    return max((status.st_ctime_ns for _, status, _ in _entries(path)), default=0)
+    return max((entry.status.st_ctime_ns for entry in _entries(path)), default=0)
 
 
-_Entry = tuple[str, os.stat_result, os.stat_result | None]
+class _Entry(NamedTuple):
+    """A path: its name below the first one, its status and that of what a link leads to; the names in a folder that is
+    entered, None where it cannot be listed."""
+
+    name: str
+    status: os.stat_result
+    target: os.stat_result | None
+    names: list[str] | None
+
+    @property
+    def led(self) -> os.stat_result:
+        return self.target or self.status
+
+
 _Signature = tuple[tuple[str, int, int, int, int, int], ...]
 
 
@@ -144,21 +231,37 @@ def _above(path: str) -> Iterable[str]:
 
 
 def _entries(path: str) -> list[_Entry]:
-    """The path itself and what is below: name, status, and that of what a link leads to; only a link at the top is entered."""
+    """The path itself and what is below, links to folders followed, the highest first and of these the smaller folders.
+
+    Of a link that counts because of what it leads to (`.cargo`) that alone is looked at.
+    """
     found: list[_Entry] = []
-    waiting = [""]
-    while waiting and len(found) <= _MOST_ENTRIES:
-        name = waiting.pop()
-        place = path + name
-        try:
-            status = os.lstat(place)
-        except OSError:
-            continue
-        target = _target(place) if stat.S_ISLNK(status.st_mode) else None
-        found.append((name, status, target))
-        led = status if target is None or name else target
-        if stat.S_ISDIR(led.st_mode):
-            waiting += [f"{name}/{below}" for below in _listed(place)]
+    entered: set[tuple[int, int]] = set()
+    level = [""]
+    while level and len(found) <= _MOST_ENTRIES:
+        listings: list[list[str]] = []
+        for name in level[: _MOST_ENTRIES + 1 - len(found)]:
+            place = path + name
+            try:
+                status = os.lstat(place)
+            except OSError:
+                continue
+            target = _target(place) if stat.S_ISLNK(status.st_mode) else None
+            led = target or status
+            listed: list[str] | None = []
+            node = led.st_dev, led.st_ino
+            if (
+                stat.S_ISDIR(led.st_mode)
+                and node not in entered
+                and not (target and name and _is_elsewhere(place, path))
+            ):
+                entered.add(node)
+                listed = _listed(place)
+                if listed and target and not name and leads_to_obeyed(os.path.basename(path)):
+                    listed = _by_folder(path, listed)  # the rest has always been somewhere else
+                listings.append([f"{name}/{below}" for below in listed or ()])
+            found.append(_Entry(name, status, target, listed))
+        level = [name for names in sorted(listings, key=len) for name in names]
     return found
 
 
@@ -169,16 +272,22 @@ def _target(place: str) -> os.stat_result | None:
         return None
 
 
-def _listed(place: str) -> list[str]:
+def _is_elsewhere(link: str, path: str) -> bool:
+    """Whether a link leads to a folder that a path lies in, or to what is no stored folder."""
+    target = os.path.realpath(link)
+    return f"{os.path.realpath(path)}/".startswith(f"{target}/") or f"{target}/".startswith(_NOT_STORED)
+
+
+def _listed(place: str) -> list[str] | None:
     try:
         return sorted(os.listdir(place))
     except OSError:
-        return []
+        return None
 
 
 def _signature(entries: Iterable[_Entry]) -> _Signature:
     """By what a change shows; empty where something was changed so lately that a further change need not show."""
-    statuses = [(name, s) for name, *both in entries for s in both if s is not None]
+    statuses = [(e.name, s) for e in entries for s in (e.status, e.target) if s is not None]
     if time.time_ns() - max(s.st_ctime_ns for _, s in statuses) < _SLACK:
         return ()
     return tuple((n, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_mode) for n, s in statuses)
@@ -186,22 +295,38 @@ def _signature(entries: Iterable[_Entry]) -> _Signature:
 
 def _digest(path: str, entries: Iterable[_Entry]) -> str:
     hashed = sha256()
-    left = _MOST_BYTES
-    for name, status, target in sorted(entries, key=lambda entry: entry[0]):
-        mode = status.st_mode
-        hashed.update(f"{name}\0{stat.S_IFMT(mode)} {mode & 0o111}\0".encode("utf-8", "surrogateescape"))
+    ordered = sorted(entries, key=lambda entry: entry.name)
+    contents = _contents(path, ordered)
+    for entry in ordered:
+        mode = entry.status.st_mode
+        hashed.update(f"{entry.name}\0{stat.S_IFMT(mode)} {mode & 0o111}\0".encode("utf-8", "surrogateescape"))
         if stat.S_ISLNK(mode):
-            hashed.update(os.fsencode(_link(path + name)))
-        led = target or status
-        if stat.S_ISREG(led.st_mode):
-            content = _read(path + name, left)
-            left -= len(content)
-            if path.endswith(_ENVIRONMENT):  # the rest says how it was made last
-                hashed.update(b"".join(_OBEYED_LINE.findall(content)))
-                continue
-            late = led.st_mtime_ns if len(content) < led.st_size else 0
-            hashed.update(f"\0{led.st_size} {late} {led.st_mode & 0o111}\0".encode() + content)
+            hashed.update(os.fsencode(_link(path + entry.name)))
+        led = entry.led
+        if entry.names is None:
+            hashed.update(f"\0cannot be listed {led.st_ino}".encode())
+        elif entry.names:  # also those that are too many to be looked at
+            hashed.update("\0".join(entry.names).encode("utf-8", "surrogateescape"))
+        elif stat.S_ISREG(led.st_mode):
+            content = contents.get(entry.name, b"")
+            late = led.st_ctime_ns if len(content) < led.st_size else 0  # which nobody can set
+            if path.endswith(f"/{_ENVIRONMENT}"):
+                hashed.update(f"\0{late}\0".encode() + _HARMLESS_LINE.sub(b"", content))
+            else:
+                hashed.update(f"\0{led.st_size} {late} {led.st_mode & 0o111}\0".encode() + content)
     return hashed.hexdigest()
+
+
+def _contents(path: str, entries: Iterable[_Entry]) -> dict[str, bytes]:
+    """What is in the files, the smaller ones first, as far as it is read: some large ones must not hide the others."""
+    contents: dict[str, bytes] = {}
+    left = _MOST_BYTES
+    for entry in sorted((e for e in entries if stat.S_ISREG(e.led.st_mode)), key=lambda entry: entry.led.st_size):
+        if entry.led.st_size > left:
+            break
+        contents[entry.name] = _read(path + entry.name, left)
+        left -= len(contents[entry.name])
+    return contents
 
 
 def _link(place: str) -> str:
@@ -214,11 +339,6 @@ def _link(place: str) -> str:
 def _read(place: str, most: int) -> bytes:
     """The beginning of a regular file; empty if it is none or cannot be read."""
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+        return start_of(place, most)
     except OSError:
         return b""

@@ -92,21 +92,27 @@ _HOME_PROTECTED = _rows("""
     .config/kitty .config/alacritty .config/ghostty .config/sway .config/i3 .config/hypr .config/mise
     library/launchagents library/launchdaemons library/application@support/com.apple.backgroundtaskmanagementagent
 """)
-# What an editor, shell or hook runs by itself, in any folder.
+# What an editor, shell, interpreter or hook runs by itself, in any folder.
 RUNS_ALONE = _rows("""
     .hypercode .vscode .idea .fleet .zed .cursor .windsurf .claude .codex .gemini .kiro .roo .continue .devcontainer
     .devcontainer.json .husky .githooks .direnv .envrc .mcp.json *.code-workspace *.sublime-project .exrc .vimrc .nvimrc
-    .nvim.lua .lvimrc .dir-locals.el .gdbinit .lldbinit .cargo/config .cargo/config.toml sitecustomize.py
-    usercustomize.py *.pth .mise.toml mise.toml .aider.conf.yml .pdbrc .bazelrc pyvenv.cfg .venv/bin venv/bin
+    .nvim.lua .lazy.lua .lvimrc .vim .helix .theia .nova .dir-locals.el .dir-locals-2.el .gdbinit .lldbinit
+    .amazonq .augment .factory .junie .kilocode .opencode .qwen .trae
+    .opencode.json opencode.json opencode.jsonc .crush.json crush.json .github/hooks
+    .cargo/config .cargo/config.toml .mvn/jvm.config .mvn/maven.config .mvn/extensions.xml
+    sitecustomize sitecustomize.* usercustomize usercustomize.* *.pth pyvenv.cfg .venv/bin venv/bin
+    .mise.toml mise.toml .mise.*.toml mise.*.toml .mise/config*.toml mise/config*.toml
+    .rprofile .renviron .irbrc .pryrc .iex.exs .ghci .ocamlinit .octaverc .pdbrc .aider.conf.yml .bazelrc
 """)
 # What assistants take for their person's words, in any folder.
 INSTRUCTS = _rows("""
-    agents.md agents.override.md claude.md claude.local.md gemini.md .cursorrules .windsurfrules .clinerules
-    copilot-instructions.md
+    agents.md agent.md agents.override.md claude.md claude.local.md gemini.md qwen.md warp.md .rules .cursorrules
+    .windsurfrules .clinerules .roorules* .roomodes .kilocoderules* .kilocodemodes .goosehints .augment-guidelines
+    copilot-instructions.md .github/instructions .github/agents .github/skills
 """)
 # What git and package managers go by, in any folder.
 STEERS = _rows("""
-    .gitmodules .gitattributes .pre-commit-config.y*ml lefthook.y*ml .npmrc .yarnrc* .pnpmfile.cjs .pnp.cjs
+    .gitmodules .gitattributes .pre-commit-config.y*ml lefthook.y*ml .npmrc .yarnrc* .pnpmfile.cjs .pnp.cjs bunfig.toml
 """)
 
 HIDDEN_GLOBS: tuple[str, ...] = (

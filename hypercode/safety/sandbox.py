@@ -23,7 +23,7 @@ from hypercode.safety.git_watch import Repositories
 from hypercode.safety.private_file import private_folder
 from hypercode.safety.sandbox_bwrap import find_bwrap, mounts, options, with_limits
 from hypercode.safety.sandbox_policy import HOOK_PLACES, Policy, git_folders, protected, redirects
-from hypercode.safety.sandbox_watch import Watch, recover
+from hypercode.safety.sandbox_watch import Seen, Watch, recover
 
 __all__ = ["Box", "Entered", "Kind", "Policy", "Profile"]
 
@@ -62,6 +62,7 @@ class Box:
     program: str = ""
     recovered: tuple[str, ...] = ()
     _walk: list[Repositories] = field(default_factory=list, compare=False, repr=False)
+    _seen: Seen = field(default_factory=Seen, compare=False, repr=False)
 
     @classmethod
     def none(cls, policy: Policy, why: str) -> Box:
@@ -74,7 +75,12 @@ class Box:
 
         `environment` is what commands get.
         """
-        private_folder(policy.temp)
+        try:
+            private_folder(policy.temp)
+        except OSError as error:
+            place = error.filename or policy.temp
+            said = f"It needs {place}, which cannot be made ({error.strerror}); HYPERCODE_HOME names another place."
+            return cls("none", policy, said)
         recovered = tuple(recover(policy.quarantine))
         if sys.platform == "darwin":
             return _macos(policy, environment, recovered)
@@ -159,19 +165,20 @@ class Box:
     def _watch(self, profile: Profile) -> tuple[Watch, list[Path]]:
         """What is watched during a command, and the places that stay as they are; looks at the folders once."""
         walk = self._repositories()
-        watch = Watch(self.policy.quarantine)
+        watch = Watch(self.policy.quarantine, seen=self._seen)
         watch.below(self.policy.roots, walk)
         guarded = protected(self.policy, walk.seen_git_folders())
+        gits = git_folders(self.policy.workspace) if profile == "git" else []
+        steady = {place for place in (*self.policy.roots, *gits) if self.policy.steady(place)}
         for path in guarded:
             is_git = path.name == ".git"
-            watch.add(path, text=is_git and path.is_file(), repository=is_git)
+            watch.add(path, text=is_git and os.path.isfile(path), repository=is_git, fixed=path.parent in steady)
         watch.obeyed()
-        gits = git_folders(self.policy.workspace) if profile == "git" else []
         for git in gits:
             for place in (git / name for name in HOOK_PLACES):
-                watch.add(place)
+                watch.add(place, never=True, fixed=place.parent in steady)
             for place in redirects(git):
-                watch.add(place, text=True)
+                watch.add(place, text=True, never=True)
         return watch, guarded
 
     def _failure(self, environment: Mapping[str, str]) -> str | None:

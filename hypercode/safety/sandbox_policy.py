@@ -12,6 +12,8 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
+from hypercode.safety.bounded_read import names_in
+from hypercode.safety.git_config import common_folder, pointed
 from hypercode.safety.path_rules import HOME_SECRETS
 
 __all__ = ["HOOK_PLACES", "Policy", "git_folders", "protected", "redirects", "secret_places"]
@@ -79,6 +81,7 @@ HOOK_PLACES = ("hooks", "config", "config.worktree", "info/attributes")
 """In a git folder: what git runs, or takes the names of programs from."""
 
 _NESTED_MOST = 10
+_MOST_TREES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,10 @@ class Policy:
     def inside(self, path: Path) -> bool:
         """Whether a path lies in one of the writable folders."""
         return any(path.is_relative_to(root) for root in self.roots)
+
+    def steady(self, place: Path) -> bool:
+        """Whether a folder that is mounted on itself stays where it is: no command can move one in which it lies."""
+        return not any(root != place and root != place.parent and place.is_relative_to(root) for root in self.roots)
 
 
 def _real(path: Path) -> Path:
@@ -166,25 +173,24 @@ def git_folders(workspace: Path) -> list[Path]:
     """The git folder of the repository that holds the workspace and, for a linked work tree, the common folder; real paths."""
     for folder in (workspace, *workspace.parents):
         git = folder / ".git"
-        if git.is_dir():
+        if os.path.isdir(git):
             return _with_common(git)
-        if git.is_file():
-            pointer = git.read_bytes()[:4096].decode("utf-8", "surrogateescape")
-            target = folder / pointer.removeprefix("gitdir: ").rstrip("\r\n")
-            return _with_common(target) if pointer.startswith("gitdir: ") and target.is_dir() else []
+        if os.path.isfile(git):
+            target = pointed(git)
+            return _with_common(target) if target is not None else []
     return []
 
 
 def _with_common(git: Path) -> list[Path]:
-    folders = [_real(git)]
-    try:
-        common = git / (git / "commondir").read_bytes()[:4096].decode("utf-8", "surrogateescape").rstrip("\r\n")
-    except OSError:
-        return folders
-    return [*folders, _real(common)] if common.is_dir() else folders
+    common = common_folder(git)
+    return list(dict.fromkeys(map(_real, (git, common) if os.path.isdir(common) else (git,))))
 
 
 def redirects(git: Path) -> list[Path]:
-    """The files by which a git folder sends git elsewhere, those of its linked work trees included; they may be missing."""
-    trees = sorted((git / "worktrees").glob("*")) if (git / "worktrees").is_dir() else []
+    """The files by which a git folder sends git elsewhere, those of its linked work trees (500 at most) included; they may
+    be missing."""
+    try:
+        trees = [git / "worktrees" / name for name in names_in(git / "worktrees", _MOST_TREES)]
+    except OSError:
+        trees = []
     return [git / "commondir", git / "gitdir", *(tree / name for tree in trees for name in ("commondir", "gitdir"))]

@@ -1,4 +1,4 @@
-"""Names in a workspace that must not appear or change unseen, and the quarantine for those that do.
+"""Names in a workspace that must not appear or change unseen, and what is done about those that do.
 
 A box cannot protect a name that does not exist without leaving a placeholder behind, so such names are noted before a
 command and looked for after it.  The note is a file until then: a crash in between is found at the next start.
@@ -6,49 +6,81 @@ command and looked for after it.  The note is a file until then: a crash in betw
 The same names below the roots are put away where they appear, but for what comes from elsewhere as a whole: what git tracks
 there, what has the content of such a file that was there before, what a package or a virtual environment brought.  Of the
 first the person is told; so it is with what was there and changed, and with what only steers tools.
+
+Nothing is moved that the command cannot have made: what is mounted read-only in the box, and, after a crash, what was changed
+when the command had ended.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import secrets
-import shutil
+import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from hypercode.safety.bounded_read import whole
 from hypercode.safety.git_index import Tracked
 from hypercode.safety.git_watch import Folder, Repositories
 from hypercode.safety.obeyed import comes_with_packages, last_change, must_not_appear, recorded, state_of
-from hypercode.safety.private_file import private_folder
+from hypercode.safety.private_file import put_aside
+from hypercode.safety.put_away import make_link, make_text, put_away
+from hypercode.safety.watch_note import Note, notes, read_note
 
-__all__ = ["Watch", "recover"]
+__all__ = ["Seen", "Watch", "recover"]
 
-_NOTE = "watching-*.json"
 _MOST_TOLD = 10
+_MOST_SEEN = 5_000
+_MOST_TEXT = 64_000
 _SLACK = 20_000_000  # ns by which the clock of a file system may lag behind
+_NOTED = (
+    *("missing", "never", "repositories", "links", "nodes", "texts", "fixed"),
+    *("roots", "places", "names", "unsure", "beyond", "started"),
+)
+_JUDGED_BY = ("", "/HEAD", "/config", "/config.worktree", "/commondir", "/hooks")
+"""In a git folder: what decides about what it runs.  The folder itself changes with each git command, so a file counts only."""
+
+
+class Seen:
+    """The name and content of what was obeyed in this session, the last 5 000: what comes back is nothing new."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[tuple[str, str], None] = {}
+
+    def add(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Note what is there before a command."""
+        for pair in pairs:
+            self._pairs.pop(pair, None)
+            self._pairs[pair] = None
+        while len(self._pairs) > _MOST_SEEN:
+            del self._pairs[next(iter(self._pairs))]
+
+    def __contains__(self, pair: object) -> bool:
+        return pair in self._pairs
 
 
 @dataclass(slots=True)
 class Watch:
     """What was there before a command, and what to do about it afterwards.
 
-    `missing` must not appear (`repositories` may, as long as they run nothing), `links` must stay the links they were,
-    `nodes` the same file or folder (by inode), `texts` keep their content.  Below the `roots` git folders may appear and
-    change as long as they run nothing that they did not run before (`places`); `walk` finds them.  So it finds what
-    programs obey (`names`, with the state of each; None: not looked at); `folders` is where it had been.  `unsure`: there
-    was more than was looked at, so only what was changed after `started` (ns) counts as new.
+    `missing` must not appear unless git brings it, `never` at all (`repositories` may, as long as they run nothing), `links`
+    must stay the links they were, `nodes` the same file or folder (by device and inode), `texts` keep their content; the box
+    itself keeps what is `fixed`.  Below the `roots` git folders may appear and change as long as they run nothing that they did
+    not run before (`places`); `walk` finds them.  So it finds what programs obey (`names`, with the state of each; None: not
+    looked at); `folders` is where it had been, `seen` what there was before.  `unsure`: there was more than was looked at, so
+    only what was changed after `started` (ns) counts as new.  `until` (ns): the command of a program that died ran no longer.
     """
 
     quarantine: Path
     missing: list[str] = field(default_factory=list)
+    never: list[str] = field(default_factory=list)
     repositories: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, tuple[int, int]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    fixed: list[str] = field(default_factory=list)
     roots: list[str] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] | None = None
@@ -57,21 +89,33 @@ class Watch:
     folders: Mapping[str, Folder] | None = None
     beyond: bool = False
     walk: Repositories | None = None
-    note: Path | None = None
+    seen: Seen = field(default_factory=Seen)
+    note: Note | None = None
+    until: int | None = None
+    left: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
 
-    def add(self, path: Path, *, text: bool = False, repository: bool = False) -> None:
-        """Note how a path is now; `text`: its content counts; `repository`: a harmless git folder may be made there."""
+    def add(
+        self, path: Path, *, text: bool = False, repository: bool = False, never: bool = False, fixed: bool = False
+    ) -> None:
+        """Note how a path is now; `text`: its content counts; `repository`: a harmless git folder may be made there; `never`: not
+        even git brings it; `fixed`: what is there is mounted, and so are the folders above it up to what cannot be written."""
+        name = str(path)
         try:
             status = path.lstat()
         except OSError:
-            (self.repositories if repository else self.missing).append(str(path))
+            (self.never if never else self.repositories if repository else self.missing).append(name)
             return
-        if path.is_symlink():
-            self.links[str(path)] = os.readlink(path)
-        elif text:
-            self.texts[str(path)] = path.read_bytes().decode("utf-8", "surrogateescape")
+        content = _content(name) if text else None
+        if stat.S_ISLNK(status.st_mode):
+            self.links[name] = _link(name) or ""
+            return
+        if content is not None:
+            self.texts[name] = content
         else:
-            self.nodes[str(path)] = (status.st_dev, status.st_ino)
+            self.nodes[name] = (status.st_dev, status.st_ino)
+        if fixed:
+            self.fixed.append(name)
 
     def below(self, roots: Iterable[Path], walk: Repositories) -> None:
         """Note the git folders below some folders, as the walk finds them now."""
@@ -83,111 +127,179 @@ class Watch:
         if self.walk is not None:
             self.names, self.folders = self.walk.obeyed(self._added()), self.walk.folders
             self.beyond, self.unsure, self.started = self.walk.beyond, self.walk.own_beyond, time.time_ns() - _SLACK
+            self._see(self.walk)
 
     def start(self) -> None:
         """Write the note.  Raises OSError."""
-        private_folder(self.quarantine)
-        self.note = self.quarantine / f"watching-{secrets.token_hex(8)}.json"
-        content = {
-            "process": os.getpid(),
-            "missing": self.missing,
-            "repositories": self.repositories,
-            "links": self.links,
-            "nodes": self.nodes,
-            "texts": self.texts,
-            "roots": self.roots,
-            "places": self.places,
-            "names": self.names,
-            "unsure": self.unsure,
-            "started": self.started,
-        }
-        descriptor = os.open(self.note, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            json.dump(content, file)
+        self.note = Note(self.quarantine, {name: getattr(self, name) for name in _NOTED})
 
     def finish(self) -> list[str]:
-        """Put away what appeared, bring back what was changed; one sentence for each."""
+        """Put away what appeared, bring back what was changed; one sentence for each.  What cannot be looked at is one too."""
         walk = self.walk or Repositories(map(Path, self.roots))
-        reports = [*self._appeared(), *self._changed(), *self._planted(walk), *self._obeyed(walk)]
+        tracked = Tracked()
+        reports = [
+            *_each(self.missing, lambda name: self._appeared(name, tracked)),
+            *_each(self.never, self._appeared),
+            *_each(self.repositories, self._led_away),
+            *_each(self.links, self._link_changed),
+            *_each(self.nodes, self._node_changed),
+            *_each(self.texts, self._text_changed),
+            *_each(["What lies below"], lambda _: self._planted(walk)),
+            *_each(["What programs obey"], lambda _: self._obeyed(walk, tracked)),
+            *_each(["The rest"], lambda _: self._summed_up(walk)),
+        ]
+        if self.note:
+            reports += _each([str(self.note.path)], self._forget)
+        return [_on_one_line(report) for report in reports]
+
+    def _forget(self, _: str) -> Iterable[str]:
+        note, self.note = self.note, None
+        if note:
+            note.remove()
+        return ()
+
+    def _added(self) -> set[str]:
+        return {*self.missing, *self.never, *self.repositories, *self.links, *self.nodes, *self.texts}
+
+    def _by_command(self, name: str) -> bool:
+        """Whether the command can have made or removed what is or was there."""
+        if self.until is None:
+            return True
+        if os.path.lexists(name):
+            return last_change(name) <= self.until
+        folder = os.path.dirname(name)
+        return not os.path.lexists(folder) or os.lstat(folder).st_ctime_ns <= self.until
+
+    def _all_gone(self, name: str) -> bool:
+        """Whether, after a crash, not even the folder is there: nothing can be obeyed in it."""
+        return self.until is not None and not os.path.lexists(os.path.dirname(name))
+
+    def _appeared(self, name: str, tracked: Tracked | None = None) -> Iterator[str]:
+        if not os.path.lexists(name):
+            return
+        if not self._by_command(name):
+            self.foreign.append(name)
+        elif tracked is not None and tracked.holds(Path(name)) is not False:
+            self.left.append(f"{name} (new)")
+        else:
+            yield f"{name} appeared; tools would obey it without asking. {put_away(name, self.quarantine)}"
+
+    def _led_away(self, name: str) -> Iterable[str]:
+        return self._appeared(name) if os.path.islink(name) or not os.path.isdir(name) else ()
+
+    def _link_changed(self, name: str) -> Iterator[str]:
+        target = self.links[name]
+        if _link(name) == target or self._all_gone(name):
+            return
+        if not self._by_command(name):
+            self.foreign.append(name)
+            return
+        away = put_away(name, self.quarantine) if os.path.lexists(name) else "It was gone."
+        made = "The link was made anew." if make_link(name, target) else "The link could NOT be made anew."
+        yield f"{name} was no longer the link it was. {away} {made}"
+
+    def _node_changed(self, name: str) -> Iterator[str]:
+        device, inode = self.nodes[name]
+        node = _node(name)
+        # the number of a device can be another after a start
+        same = node is not None and node[1] == inode and (node[0] == device or self.until is not None)
+        if same or self._all_gone(name):
+            return
+        if name in self.fixed or not self._by_command(name):
+            self.foreign.append(name)
+            return
+        away = put_away(name, self.quarantine) if node is not None else "Nothing is in its place."
+        yield f"{name} is not what it was before; the original was moved or deleted. {away}"
+
+    def _text_changed(self, name: str) -> Iterator[str]:
+        text = self.texts[name]
+        if _content(name) == text or self._all_gone(name):
+            return
+        folder = os.path.dirname(name)
+        if name in self.fixed or not self._by_command(name):
+            self.foreign.append(name)
+        elif not os.path.lexists(folder):
+            if not any(f.startswith(f"{folder}/") for f in self.texts if f < name):
+                yield f"{folder} is gone; git no longer knows the work tree that it was about."
+        else:
+            away = put_away(name, self.quarantine) if os.path.lexists(name) else "It was gone."
+            back = make_text(name, text.encode("utf-8", "surrogateescape"))
+            yield f"{name} was changed. {away} The old content {'was' if back else 'could NOT be'} brought back."
+
+    def _planted(self, walk: Repositories) -> Iterable[str]:
+        found = walk.look()
+        return _each(
+            [name for name, said in found.items() if said and said != self.places.get(name)],
+            lambda name: self._would_run(name, found[name].partition("\n")[0]),
+        )
+
+    def _would_run(self, name: str, what: str) -> Iterator[str]:
+        judged = [place for file in _JUDGED_BY if os.path.lexists(place := name + file)]
+        if self.until is not None and any(
+            last_change(p) > self.until for p in judged if p != name or os.path.isfile(p)
+        ):
+            self.foreign.append(name)
+            return
+        bare = not name.endswith("/.git")  # without HEAD such a folder is just a folder
+        away = f"HEAD: {put_away(f'{name}/HEAD', self.quarantine)}" if bare else put_away(name, self.quarantine)
+        yield f"{name} is a git repository that would run a program ({what}) when git is called there. {away}"
+
+    def _obeyed(self, walk: Repositories, tracked: Tracked) -> Iterable[str]:
+        if self.names is None:
+            return ()
+        if self.until is not None:
+            self._see(walk)
+        found = walk.obeyed(self._added())
+        away = list(_each(found, lambda name: self._judged(name, found[name], walk, tracked)))
+        if len(away) > _MOST_TOLD:
+            rest = f"{len(away) - _MOST_TOLD} more such files or folders appeared and were moved to {self.quarantine}."
+            return [*away[:_MOST_TOLD], rest]
+        return away
+
+    def _judged(self, name: str, state: str, walk: Repositories, tracked: Tracked) -> Iterator[str]:
+        names = self.names or {}
+        appeared = name not in names
+        if state == names.get(name) or (appeared and self.unsure and last_change(name) < self.started):
+            return
+        packed = _packed(name, walk)
+        if self._was_known(name, state) or (packed and self._came_whole(name)):
+            return
+        if not self._by_command(name):
+            self.foreign.append(name)
+            return
+        kept = packed or walk.filled_by_tools(name) or not appeared or not must_not_appear(name)
+        if kept or tracked.holds(Path(name)) is not False:
+            self.left.append(f"{name} ({'new' if appeared else 'changed'})")
+        else:
+            yield f"{name} appeared; tools would obey it without asking. {put_away(name, self.quarantine)}"
+
+    def _summed_up(self, walk: Repositories) -> Iterator[str]:
+        if self.left:
+            yield (
+                f"Tools obey without asking what was made or changed while the command ran: {_some(self.left)}. "
+                "It was left in place; look at it before you go on."
+            )
+        if self.foreign:
+            when = "while the command ran" if self.until is None else "since a command began whose hypercode was ended"
+            yield (
+                f"Not by the command, which cannot have done it, but {when} this was made, changed or removed: "
+                f"{_some(self.foreign)}. It was left as it is."
+            )
         if walk.beyond and not self.beyond:
-            reports.append(
+            yield (
                 "There are more folders or repositories here now than are looked at after a command: look for a git repository "
                 "or settings that you did not make before you call git or open an editor in one."
             )
-        if self.note:
-            self.note.unlink(missing_ok=True)
-            self.note = None
-        return reports
 
-    def _added(self) -> set[str]:
-        return {*self.missing, *self.repositories, *self.links, *self.nodes, *self.texts}
+    def _see(self, walk: Repositories) -> None:
+        own = (n for n in self.names or () if not walk.filled_by_tools(n) and not _packed(n, walk))
+        self.seen.add((os.path.basename(name), (self.names or {})[name]) for name in own)
 
-    def _appeared(self) -> Iterable[str]:
-        planted = [name for name in self.repositories if os.path.islink(name) or not os.path.isdir(name)]
-        for name in [*self.missing, *planted]:
-            if os.path.lexists(name):
-                yield f"{name} appeared; tools would obey it without asking. {self._put_away(name)}"
-
-    def _changed(self) -> Iterable[str]:
-        for name, target in self.links.items():
-            if _link(name) != target:
-                away = self._put_away(name) if os.path.lexists(name) else "It was gone."
-                with contextlib.suppress(OSError):
-                    os.symlink(target, name)
-                yield f"{name} was no longer the link it was. {away} The link was made anew."
-        for name, node in self.nodes.items():
-            if _node(name) != tuple(node):
-                away = self._put_away(name) if os.path.lexists(name) else "Nothing is in its place."
-                yield f"{name} is not what it was before; the original was moved or deleted. {away}"
-        for name, text in self.texts.items():
-            if _content(name) != text:
-                away = self._put_away(name) if os.path.lexists(name) else "It was gone."
-                with contextlib.suppress(OSError):
-                    Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
-                yield f"{name} was changed. {away} The old content was brought back."
-
-    def _planted(self, walk: Repositories) -> Iterable[str]:
-        for name, said in walk.look().items():
-            if said and said != self.places.get(name):
-                what = said.partition("\n")[0]
-                bare = not name.endswith("/.git")  # without HEAD such a folder is just a folder
-                away = f"HEAD: {self._put_away(f'{name}/HEAD')}" if bare else self._put_away(name)
-                yield f"{name} is a git repository that would run a program ({what}) when git is called there. {away}"
-
-    def _obeyed(self, walk: Repositories) -> Iterable[str]:
-        if self.names is None:
-            return
-        found = walk.obeyed(self._added())
-        own = (name for name in self.names if not walk.filled_by_tools(name) and not _packed(name, walk))
-        before = {(os.path.basename(name), self.names[name]) for name in own}
-        tracked, left, away = Tracked(), list[str](), list[str]()
-        for name, state in found.items():
-            appeared = name not in self.names
-            if state == self.names.get(name) or (appeared and self.unsure and last_change(name) < self.started):
-                continue
-            packed = _packed(name, walk)
-            if self._was_known(name, state, before) or (packed and self._came_whole(name)):
-                continue
-            kept = packed or walk.filled_by_tools(name) or tracked.holds(Path(name))
-            if appeared and must_not_appear(name) and not kept:
-                away.append(f"{name} appeared; tools would obey it without asking. {self._put_away(name)}")
-            else:
-                left.append(f"{name} ({'new' if appeared else 'changed'})")
-        yield from away[:_MOST_TOLD]
-        if len(away) > _MOST_TOLD:
-            yield f"{len(away) - _MOST_TOLD} more such files or folders appeared and were moved to {self.quarantine}."
-        if left:
-            rest = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
-            yield (
-                "Tools obey without asking what was made or changed while the command ran: "
-                f"{', '.join(left[:_MOST_TOLD])}{rest}. It was left in place; look at it before you go on."
-            )
-
-    def _was_known(self, name: str, state: str, before: set[tuple[str, str]]) -> bool:
+    def _was_known(self, name: str, state: str) -> bool:
         """Whether a thing of that name and content was there before, so that it was only copied or moved."""
         base = os.path.basename(name)
         fixed = (place for place in (*self.nodes, *self.links) if os.path.basename(place) == base)
-        return (base, state) in before or any(state_of(place) == state for place in fixed)
+        return (base, state) in self.seen or any(state_of(place) == state for place in fixed)
 
     def _came_whole(self, name: str) -> bool:
         """Whether a package brought it: its folder is new as well, or the package's own list has it as it is."""
@@ -197,60 +309,92 @@ class Watch:
         known, node = self.folders.get(folder), _node(folder)
         return known is None or node is None or known.inode != node[1] or recorded(name)
 
-    def _put_away(self, name: str) -> str:
-        place = self.quarantine / secrets.token_hex(8)
-        try:
-            place.mkdir(parents=True, mode=0o700)
-            shutil.move(name, place / Path(name).name)
-        except (OSError, shutil.Error) as error:
-            return f"It could NOT be moved away ({error}); look at it before you go on."
-        return f"It was moved to {place / Path(name).name}."
-
 
 def recover(quarantine: Path) -> list[str]:
-    """Finish the watches of processes that died in between; one sentence for each thing that was put right."""
-    reports: list[str] = []
-    for note in sorted(quarantine.glob(_NOTE)):
+    """Finish the watches of programs that died in between; one sentence for each thing that was found.  Raises nothing."""
+    try:
+        left = notes(quarantine)
+    except OSError as error:
+        return [f"What commands left when hypercode was ended cannot be looked for ({error})."]
+    reports = _each([str(note) for note in left], lambda note: _recovered(Path(note), quarantine))
+    return [_on_one_line(report) for report in reports]
+
+
+def _recovered(note: Path, quarantine: Path) -> Iterable[str]:
+    try:
+        read = read_note(note)
+        if read is None:
+            return ()
+        content, until = read
+        watch = Watch(quarantine, until=until, **_noted(content))
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):  # torn: the command had not begun yet
         try:
-            content = json.loads(note.read_text(encoding="ascii"))
-            process = int(content.pop("process"))
-            watch = Watch(quarantine, note=note, **content)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
             note.unlink(missing_ok=True)
-            continue
-        if process == os.getpid() or not _alive(process):
-            reports += watch.finish()
+        except OSError:
+            put_aside(note)
+        return ()
+    try:
+        reports = watch.finish()
+        note.unlink(missing_ok=True)
+    except Exception:
+        put_aside(note)
+        raise
     return reports
+
+
+def _noted(content: dict[str, Any]) -> dict[str, Any]:
+    """Raises TypeError for what no watch writes."""
+    kinds = {name: type(getattr(Watch(Path()), name)) for name in _NOTED if name != "names"}
+    for name, value in content.items():
+        if not isinstance(value, kinds.get(name, dict | None)):
+            raise TypeError(name)
+    return content
+
+
+def _each(names: Iterable[str], handle: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """What is to be said of each; one that cannot be handled keeps nothing from the others."""
+    for name in names:
+        try:
+            yield from handle(name)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are looked at
+            said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            yield f"{name} could not be looked at after a command ({said}); look at it before you go on."
+
+
+def _on_one_line(report: str) -> str:
+    """Without what a name can hold to look like another report: line feeds, escape codes, what changes the direction."""
+    if report.isprintable():
+        return report
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in report)
+
+
+def _some(names: list[str]) -> str:
+    rest = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    return f"{', '.join(names[:_MOST_TOLD])}{rest}"
 
 
 def _packed(name: str, walk: Repositories) -> bool:
     return comes_with_packages(name, walk.root_of(name))
 
 
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
 def _link(name: str) -> str | None:
-    with contextlib.suppress(OSError):
+    try:
         return os.readlink(name)
-    return None
+    except OSError:
+        return None
 
 
 def _node(name: str) -> tuple[int, int] | None:
-    with contextlib.suppress(OSError):
+    try:
         status = os.lstat(name)
-        return status.st_dev, status.st_ino
-    return None
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _content(name: str) -> str | None:
-    with contextlib.suppress(OSError):
-        return Path(name).read_bytes().decode("utf-8", "surrogateescape")
-    return None
+    """What is in a file of at most 64 000 bytes; a link is none, since what it leads to can change unseen."""
+    try:
+        return None if os.path.islink(name) else whole(name, _MOST_TEXT).decode("utf-8", "surrogateescape")
+    except OSError:
+        return None

@@ -13,6 +13,7 @@ from hypercode.safety.paths import FileGuard
 from hypercode.tools.base import ToolContext, tool
 from hypercode.tools.ripgrep import (
     GLOB_MAGIC,
+    UNFINISHED,
     compile_glob,
     passable,
     readable,
@@ -50,7 +51,7 @@ async def glob(ctx: ToolContext, pattern: str, path: str = ".") -> str:
         raise ToolError("io", finished.output.strip().removeprefix("rg: ") or "ripgrep gave no reason.")
     count, shown = await asyncio.to_thread(_newest_first, ctx.files, root, names.found)
     if not shown:
-        return _nothing(pattern, path)
+        return UNFINISHED if finished.timed_out and not names.found else _nothing(pattern, path)
     notes = [f"[{SHOWN} of {count:,} files; narrow the pattern to see the others]"] if count > SHOWN else []
     notes += ["[the search was ended after a minute; there may be more]"] if finished.timed_out else []
     place = shown_from(root, ctx.workspace)

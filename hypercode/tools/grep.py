@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hypercode.errors import ToolError
 from hypercode.tools.base import ToolContext, tool
-from hypercode.tools.ripgrep import compile_glob, passable, readable, run, shown_from, walk_options
+from hypercode.tools.ripgrep import UNFINISHED, compile_glob, passable, readable, run, shown_from, walk_options
 
 __all__ = ["grep"]
 
@@ -54,6 +54,8 @@ async def grep(
     shown = await asyncio.to_thread(found.visible, lambda path: ctx.files.hidden(folder / path, root))
     place = shown_from(folder, ctx.workspace)
     notes = _notes(len(found.lines), finished.timed_out)
+    if not shown and finished.timed_out and not found.lines:
+        return UNFINISHED
     if not shown:
         return "\n".join([f"No matches for {pattern!r} in {path!r}.", *notes])
     return "\n".join([*(f"{place}{readable(name)}:{number}:{text}" for name, number, text in shown), *notes])

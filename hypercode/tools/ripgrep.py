@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from hypercode.errors import ToolError
 from hypercode.process import Finished, run_group
+from hypercode.tools.ignore_files import stuck_above, stuck_below
 
 __all__ = [
     "GLOB_MAGIC",
+    "UNFINISHED",
     "compile_glob",
     "passable",
     "readable",
@@ -25,6 +29,9 @@ __all__ = [
 
 LONGEST = 60.0
 """Seconds after which a search is ended and shows what it has."""
+UNFINISHED = "The search was ended after a minute and had found nothing by then; narrow the path or the glob."
+_PATIENCE = 0.3
+"""Seconds after which it is looked whether a search is stuck."""
 
 GLOB_MAGIC = re.compile(r"[*?\[{]")
 
@@ -80,16 +87,39 @@ async def run(
 ) -> Finished:
     """Run rg and hand on its output piece by piece until `take` answers False.
 
-    Exit code 0: matches, 1: none, 2: an error, which is then what it printed.
+    Exit code 0: matches, 1: none, 2: an error, which is then what it printed.  Raises ToolError `io` where it cannot be
+    started, or would be stuck.
     """
     argv = [ripgrep(environment), *options]
+    _go_on(await asyncio.to_thread(stuck_above, cwd))
+    # rg starts no further process, so nothing has to look for what it leaves behind.
+    search = asyncio.ensure_future(
+        run_group(argv, cwd=cwd, env=environment, timeout=LONGEST, take=take, limit_bytes=4096, contained=True)
+    )
+    ended = threading.Event()
     try:
-        # rg starts no further process, so nothing has to look for what it leaves behind.
-        return await run_group(
-            argv, cwd=cwd, env=environment, timeout=LONGEST, take=take, limit_bytes=4096, contained=True
-        )
+        if not (await asyncio.wait([search], timeout=_PATIENCE))[0]:
+            looked = asyncio.ensure_future(asyncio.to_thread(stuck_below, cwd, ended))
+            await asyncio.wait([search, looked], return_when=asyncio.FIRST_COMPLETED)
+            if not search.done():
+                _go_on(looked.result())
+        return await search
     except OSError as error:
         raise ToolError("io", f"the search could not be started: {error.strerror or error}.") from None
+    finally:
+        ended.set()
+        if not search.done():
+            search.cancel()
+            await asyncio.wait([search])
+
+
+def _go_on(place: str | None) -> None:
+    if place is not None:
+        raise ToolError(
+            "io",
+            f"the search cannot be finished: {readable(place)!r} is a pipe, a device or far too large, and ripgrep would wait "
+            "for its end to know what to leave out. Remove it or put a plain file in its place, then search again.",
+        )
 
 
 @lru_cache(maxsize=64)

@@ -1,8 +1,11 @@
 """The search tool."""
 
+import asyncio
+import contextlib
 import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from hypercode.process import child_environment
 from hypercode.safety.paths import FileGuard
 from hypercode.tools import ripgrep
 from hypercode.tools.base import ToolContext
+from hypercode.tools.glob import glob
 from hypercode.tools.grep import COUNTED, SHOWN, grep
 
 
@@ -302,3 +306,89 @@ def test_compile_glob(glob, yes, no):
 def test_an_unbalanced_glob_is_bad_arguments(glob):
     with pytest.raises(ToolError, match="not a valid glob"):
         ripgrep.compile_glob(glob)
+
+
+ODD = {
+    "pipe": os.mkfifo,
+    "link to a pipe": lambda path: (os.mkfifo(f"{path}.pipe"), os.symlink(f"{path}.pipe", path)),
+    "device": lambda path: os.symlink("/dev/zero", path),
+    "huge": lambda path: (path.touch(), os.truncate(path, 2**31)),
+}
+
+
+IN_FOLDERS = (".gitignore", ".ignore", ".rgignore", ".git/info/exclude", "a/b/.gitignore", "a/b/.git/info/exclude")
+
+
+@pytest.mark.parametrize(("name", "kind"), [(".git", "huge"), *((name, kind) for name in IN_FOLDERS for kind in ODD)])
+async def test_a_file_in_which_the_search_would_be_stuck_is_named(ctx, tree, monkeypatch, name, kind):
+    """Never "no matches", which would be false."""
+    monkeypatch.setattr(ripgrep, "_PATIENCE", 0.1)
+    if "a/" in name and kind in ("huge", "device"):
+        monkeypatch.setattr(ripgrep, "_PATIENCE", 0.0)  # ripgrep comes to an end here, with gigabytes in memory
+    tree.put("a.txt", "needle")
+    place = ctx.workspace / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    ODD[kind](place)
+    started = time.monotonic()
+    for tool, arguments in ((grep, {"pattern": "needle"}), (glob, {"pattern": "**/*"})):
+        with pytest.raises(ToolError) as caught:
+            await tool.call(ctx, tool.validate(arguments))
+        assert caught.value.kind == "io"
+        assert f"the search cannot be finished: '{place}' is a pipe, a device or far too large" in str(caught.value)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".git/info/exclude", "a/.ignore"])
+async def test_an_ignore_file_that_leads_nowhere_or_to_nothing_is_no_matter(ctx, tree, name):
+    tree.put("a/a.txt", "needle")
+    place = ctx.workspace / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for target in (os.devnull, "nowhere"):
+        place.symlink_to(target)
+        assert await call(ctx, "needle") == "a/a.txt:1:needle"
+        place.unlink()
+
+
+async def test_a_linked_work_tree_is_searched_unless_it_leads_into_a_pipe(ctx, tree):
+    tree.put("a.txt", "needle")
+    tree.put("store/commondir", "../common\n")
+    (ctx.workspace / "common/info").mkdir(parents=True)
+    tree.put(".git", "gitdir: store\n")
+    assert await call(ctx, "needle") == "a.txt:1:needle"
+    os.mkfifo(ctx.workspace / "common/info/exclude")
+    assert await kind(ctx, "needle") == "io"
+    os.unlink(ctx.workspace / "store/commondir")
+    os.mkfifo(ctx.workspace / "store/commondir")
+    assert await kind(ctx, "needle") == "io"
+
+
+async def test_a_search_that_is_ended_early_claims_nothing(ctx, tree, monkeypatch):
+    monkeypatch.setattr(ripgrep, "LONGEST", 0.3)
+    monkeypatch.setattr(ripgrep, "stuck_below", lambda *_: None)
+    (ctx.workspace / "a").mkdir()
+    os.mkfifo(ctx.workspace / "a/.gitignore")
+    for tool, arguments in ((grep, {"pattern": "needle"}), (glob, {"pattern": "*.none"})):
+        assert await tool.call(ctx, tool.validate(arguments)) == ripgrep.UNFINISHED
+
+
+async def test_a_search_that_is_cancelled_leaves_nothing_running(ctx, tree, monkeypatch):
+    monkeypatch.setattr(ripgrep, "_PATIENCE", 0.05)
+    monkeypatch.setattr(ripgrep, "stuck_below", lambda _, ended: ended.wait(30))
+    (ctx.workspace / "a").mkdir()
+    os.mkfifo(ctx.workspace / "a/.gitignore")
+    task = asyncio.create_task(call(ctx, f"needle{os.getpid()}"))
+    done, _ = await asyncio.wait([task], timeout=0.4)
+    assert not done
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    mark = f"needle{os.getpid()}".encode()
+    assert not running(mark)
+
+
+def running(mark):
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += [path] if path.parent.name != str(os.getpid()) and mark in path.read_bytes() else []
+    return found

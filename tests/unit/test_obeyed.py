@@ -3,37 +3,26 @@
 import asyncio
 import base64
 import hashlib
-import os
-import secrets
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from box_help import BWRAP, git, left, lies, put, runner, workspace
 
-from hypercode.process import child_environment, run_group
 from hypercode.safety import obeyed, sandbox_policy
-from hypercode.safety.git_index import Tracked
 from hypercode.safety.git_watch import Repositories
 from hypercode.safety.obeyed import States, must_not_appear, obeyed_names
 from hypercode.safety.path_rules import INSTRUCTS, RUNS_ALONE, STEERS
-from hypercode.safety.sandbox import Box, Policy
-from hypercode.safety.sandbox_watch import Watch, recover
 
-BWRAP = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 SITE = ".venv/lib/python3/site-packages"
 
 
 @pytest.fixture
 def policy():
-    """Not below the temporary folder, which a box replaces by its own."""
-    base = Path("/var/tmp") / f"box-{secrets.token_hex(6)}"
-    for name in ("home/work", "temp"):
-        (base / name).mkdir(parents=True)
-    yield Policy((base / "home/work",), base / "home", base / "temp", base / "state/quarantine", own=(base / "state",))
-    shutil.rmtree(base)
+    with workspace() as made:
+        yield made
 
 
 @pytest.fixture
@@ -43,45 +32,7 @@ def ws(policy):
 
 @pytest.fixture
 def run(policy):
-    """Run a command in the box; its reports, with the workspace cut off the names.  What fails is an error."""
-    env = child_environment(os.environ, temp=policy.temp)
-    box = Box.probe(policy, env)
-    assert box.full, box.why
-
-    async def run(command, profile="workspace"):
-        argv = ["/bin/bash", "-c", "--", f"set -e; {command}"]
-        with box.enter(argv, profile) as entered:
-            done = await run_group(
-                entered.argv, cwd=policy.workspace, env=env, timeout=60, pass_fds=entered.pass_fds, contained=True
-            )
-        assert done.returncode == 0, done.output
-        return [report.replace(f"{policy.workspace}/", "") for report in entered.reports]
-
-    return run
-
-
-def put(folder, **files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-def git(folder, *words):
-    identity = ["-c", "user.name=n", "-c", "user.email=n@example.invalid"]
-    subprocess.run(["git", "-C", folder, *identity, *words], check=True, capture_output=True)
-
-
-def left(*names):
-    return [
-        f"Tools obey without asking what was made or changed while the command ran: {', '.join(names)}. "
-        "It was left in place; look at it before you go on."
-    ]
-
-
-def lies(path):
-    """Whether anything is there, a dangling link too."""
-    return os.path.lexists(path)
+    return runner(policy)
 
 
 # what appears
@@ -288,8 +239,10 @@ async def test_what_pip_installs_is_no_alarm(ws, run):
         ws / "thing-1-py3-none-any.whl",
         **{"thing.pth": "import thing\n", "thing/__init__.py": "", "thing/AGENTS.md": "x"},
     )
-    install = f"{sys._base_executable} -m pip install -q --no-index --no-deps --no-compile --upgrade --target {SITE} *.whl"
-    assert await run(install) == []
+    install = (
+        f"{sys._base_executable} -m pip install -q --no-index --no-deps --no-compile --upgrade --target {SITE} *.whl"
+    )
+    assert await run(install) == left(f"{SITE}/thing.pth (new)")  # of all that only what Python runs at each start
     assert (ws / SITE / "thing.pth").exists()
     assert await run(f"echo 'import other' > {SITE}/thing.pth") == left(f"{SITE}/thing.pth (changed)")
     assert await run(f"cp {SITE}/thing.pth {SITE}/thing2.pth") == left(f"{SITE}/thing2.pth (new)")
@@ -371,32 +324,7 @@ async def test_a_clone_in_a_script_stays_whole_and_is_said(repository, run):
     assert report.startswith("new/a/.envrc appeared")
 
 
-@pytest.mark.parametrize("version", ["2", "3", "4"])
-def test_the_index_is_read_as_git_reads_it(tmp_path, version):
-    git(tmp_path, "init", "-q")
-    names = ["a", "a.b/c", "a.b/cd", "ä/é", "long/" + "n" * 200, "z/.vscode/x"]
-    put(tmp_path, **dict.fromkeys(names, "x"))
-    git(tmp_path, "add", ".")
-    put(tmp_path, later="x")
-    git(tmp_path, "add", "-N", "later")  # needs version 3
-    git(tmp_path, "update-index", "--index-version", version)
-    put(tmp_path, unknown="x")
-    tracked = Tracked()
-    assert [tracked.holds(tmp_path / name) for name in [*names, "later", "z/.vscode", "a.b"]] == [True] * 9
-    assert [tracked.holds(tmp_path / name) for name in ["unknown", "b/c", "a.b/x", ".vscode", "c"]] == [False] * 5
-    whole = (tmp_path / ".git/index").read_bytes()
-    for end in range(0, len(whole), 7):
-        (tmp_path / ".git/index").write_bytes(whole[:end])
-        assert Tracked().holds(tmp_path / "unknown") is False
-
-
-def test_nothing_is_tracked_without_a_repository(tmp_path):
-    assert Tracked().holds(tmp_path / "x") is False
-    put(tmp_path, **{".git": "gitdir: nowhere\n"})
-    assert Tracked().holds(tmp_path / "x") is False
-
-
-# bounds, crashes, names
+# bounds, names
 
 
 @BWRAP
@@ -413,7 +341,7 @@ async def test_large_settings_have_a_bound(ws, run, monkeypatch):
     put(ws, **{f"a/.idea/{n}": "" for n in range(3)})
     assert await run("echo x > a/.idea/1") == left("a/.idea (changed)")
     assert await run("mkdir build; for n in $(seq 6); do mkdir build/$n; echo $n > build/$n/.envrc; done") == [
-        *left("build/1/.envrc (new)"),
+        *left(*(f"build/{n}/.envrc (new)" for n in range(1, 6))),
         "There are more folders or repositories here now than are looked at after a command: look for a git repository or "
         "settings that you did not make before you call git or open an editor in one.",
     ]
@@ -425,27 +353,14 @@ async def test_too_many_are_said_once_and_nothing_that_was_there_is_taken_for_ne
     for number in (2, 4, 6):
         put(ws, **{f"{number}/.envrc": f"{number}"})
     assert await run("true") == []
-    away, many = await run("mkdir 1; echo x > 1/.envrc")
-    assert away.startswith("1/.envrc appeared")
+    told, many = await run("mkdir build; for n in $(seq 4); do mkdir build/$n; echo $n > build/$n/.npmrc; done")
+    assert told.count("(new)") == 3
     assert many.partition(" than are looked at")[0] == "There are more folders or repositories here now"
     put(ws, **{"8/.envrc": "8"})
     (away,) = await run("rm -r 2; mkdir 3; echo x > 3/.envrc")
     assert away.startswith("3/.envrc appeared")
     assert await run("rm -r 4") == []
     assert sorted(path.parent.name for path in ws.rglob(".envrc")) == ["6", "8"]
-
-
-def test_a_crash_in_between_is_found_at_the_next_start(policy, ws):
-    put(ws, **{"a/AGENTS.md": "old", "b/AGENTS.md": "old"})
-    watch = Watch(policy.quarantine)
-    watch.below(policy.roots, Repositories(policy.roots))
-    watch.obeyed()
-    watch.start()
-    put(ws, **{"a/AGENTS.md": "other", "c/.envrc": "x"})
-    appeared, changed = recover(policy.quarantine)
-    assert appeared.startswith(f"{ws}/c/.envrc appeared")
-    assert changed.partition(": ")[2].startswith(f"{ws}/a/AGENTS.md (changed). It was left")
-    assert recover(policy.quarantine) == []
 
 
 def test_every_name_that_the_file_tools_ask_about_counts():

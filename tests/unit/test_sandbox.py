@@ -552,6 +552,8 @@ def test_a_planted_repository_of_a_crash_is_found_at_the_next_start(policy):
     watch.start()
     git(policy.workspace, "init", "-q", "new")
     git(policy.workspace / "new", "config", "core.fsmonitor", "x")
+    note = json.loads(watch.note.path.read_text())
+    watch.note.path.write_text(json.dumps({**note, "began": 1}))  # another process of that number
     (report,) = recover(policy.quarantine)
     assert report.startswith(
         f"{policy.workspace}/new/.git is a git repository that would run a program (core.fsmonitor)"
@@ -571,7 +573,7 @@ def test_looking_again_lists_only_what_has_changed(policy, monkeypatch):
     listed, real = [], os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), real(path))[1])
     assert walk.look() == {f"{policy.workspace}/7/src/.git": ""}
-    assert listed == [f"{policy.workspace}/7/src"]
+    assert listed == [f"{policy.workspace}/7/src", policy.workspace / "7/src/.git/hooks"]
 
 
 async def test_a_crash_in_between_is_found_at_the_next_start(policy):
@@ -601,10 +603,8 @@ def test_a_watch_of_a_living_program_is_left_alone(policy):
     watch = Watch(policy.quarantine)
     watch.add(policy.workspace / ".mcp.json")
     watch.start()
-    note = json.loads(watch.note.read_text())
-    watch.note.write_text(json.dumps({**note, "process": os.getppid()}))
     (policy.workspace / ".mcp.json").touch()
-    assert (recover(policy.quarantine), watch.note.exists()) == ([], True)
+    assert (recover(policy.quarantine), watch.note.path.exists()) == ([], True)
     assert len(watch.finish()) == 1
 
 
