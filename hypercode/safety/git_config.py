@@ -13,7 +13,16 @@ from pathlib import Path
 
 from hypercode.safety.bounded_read import names_in, start_of, whole
 
-__all__ = ["common_folder", "is_repository", "looks_bare", "object_format", "pointed", "runs"]
+__all__ = [
+    "common_folder",
+    "entries",
+    "is_repository",
+    "looks_bare",
+    "names_program",
+    "object_format",
+    "pointed",
+    "runs",
+]
 
 _LIMIT = 300_000
 _MOST_LINE, _MOST_HOOKS = 8_192, 1_000
@@ -75,7 +84,7 @@ def is_repository(git: Path) -> bool:
 def object_format(git: Path) -> str:
     """The name of the hash of a repository, in lower case.  Raises OSError, ValueError where its settings cannot be read."""
     text = whole(common_folder(git) / "config", _LIMIT).decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    found = [value for section, _, key, value in _entries(text) if (section, key) == ("extensions", "objectformat")]
+    found = [value for section, _, key, value in entries(text) if (section, key) == ("extensions", "objectformat")]
     return (found[-1] or "").lower() if found else "sha1"
 
 
@@ -127,15 +136,16 @@ def _setting(path: Path, reading: bool) -> str:
     if len(data) > _LIMIT:
         return f"{path.name}, which is too large"
     try:
-        for section, name, key, value in _entries(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")):
-            if _names_program(section, key, value, reading):
+        for section, name, key, value in entries(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")):
+            if names_program(section, key, value, reading):
                 return ".".join(part for part in (section, name, key) if part)
     except ValueError:
         return f"{path.name}, which is not written as git writes it"
     return ""
 
 
-def _names_program(section: str, key: str, value: str | None, reading: bool) -> bool:
+def names_program(section: str, key: str, value: str | None, reading: bool) -> bool:
+    """Whether a setting names something that git runs; with `reading` only what it runs for harmless commands counts."""
     if section == "core" and key == "fsmonitor":
         return not reading and value is not None and not _BOOLEAN.fullmatch(value)
     if section == "submodule" and key == "path":
@@ -145,7 +155,7 @@ def _names_program(section: str, key: str, value: str | None, reading: bool) -> 
     return running or section in sections or keys.fullmatch(key) is not None
 
 
-def _entries(text: str) -> Iterator[tuple[str, str, str, str | None]]:
+def entries(text: str) -> Iterator[tuple[str, str, str, str | None]]:
     """Section, its name, key and value of each setting; sections and keys in lower case.  Raises ValueError."""
     section, name, at = "", "", 0
     text = text.replace("\r\n", "\n")

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from hypercode.safety.bounded_read import names_in, start_of
-from hypercode.safety.git_config import _entries, _names_program, common_folder, pointed
+from hypercode.safety.git_config import common_folder, entries, names_program, pointed
 
 __all__ = ["folders_of", "named"]
 
@@ -60,7 +60,7 @@ def _named(place: str, gits: list[str], settings: list[str]) -> Iterator[str]:
                 yield included
                 if len(settings) < _MOST_FILES and included not in settings:
                     settings.append(included)
-            elif _names_program(section, key, value, False):
+            elif names_program(section, key, value, False):
                 for base in bases:
                     yield from _programs(base, value)
 
@@ -86,7 +86,7 @@ def _read(file: str) -> Iterator[tuple[str, str, str, str | None]]:
     """The settings of a file, as far as they are written as git writes them."""
     try:
         text = start_of(file, _LIMIT).decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-        yield from islice(_entries(text), _MOST_SETTINGS)
+        yield from islice(entries(text), _MOST_SETTINGS)
     except (OSError, ValueError):
         pass
 

@@ -159,7 +159,7 @@ class Box:
 
     def _repositories(self) -> Repositories:
         if not self._walk:
-            self._walk.append(Repositories(self.policy.roots))
+            self._walk.append(Repositories(self.policy.roots, [self.policy.temp]))
         return self._walk[0]
 
     def _watch(self, profile: Profile) -> tuple[Watch, list[Path]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,15 @@ from typing import Any
 from hypercode.safety.bounded_read import whole
 from hypercode.safety.git_index import Tracked
 from hypercode.safety.git_watch import Folder, Repositories
-from hypercode.safety.obeyed import comes_with_packages, last_change, must_not_appear, recorded, state_of
+from hypercode.safety.obeyed import came_whole, comes_with_packages, last_change, must_not_appear, state_of
 from hypercode.safety.private_file import put_aside
 from hypercode.safety.put_away import make_link, make_text, put_away
 from hypercode.safety.watch_note import Note, notes, read_note
+from hypercode.safety.watch_words import MOST_NAMED, each, on_one_line, some
 
 __all__ = ["Seen", "Watch", "recover"]
 
-_MOST_TOLD = 10
+_ROUNDS = 10  # of looking again, since what was put away may have hidden more
 _MOST_SEEN = 5_000
 _MOST_TEXT = 64_000
 _SLACK = 20_000_000  # ns by which the clock of a file system may lag behind
@@ -44,10 +45,14 @@ _JUDGED_BY = ("", "/HEAD", "/config", "/config.worktree", "/commondir", "/hooks"
 
 
 class Seen:
-    """The name and content of what was obeyed in this session, the last 5 000: what comes back is nothing new."""
+    """The name and content of what was obeyed in this session, the last 5 000: what comes back is nothing new.
+
+    `missed` are the places of git folders that were empty at some time: what is there now is none of the person's from before.
+    """
 
     def __init__(self) -> None:
         self._pairs: dict[tuple[str, str], None] = {}
+        self.missed: set[str] = set()
 
     def add(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Note what is there before a command."""
@@ -88,6 +93,7 @@ class Watch:
     started: int = 0
     folders: Mapping[str, Folder] | None = None
     beyond: bool = False
+    unseen: int = 0
     walk: Repositories | None = None
     seen: Seen = field(default_factory=Seen)
     note: Note | None = None
@@ -105,6 +111,8 @@ class Watch:
             status = path.lstat()
         except OSError:
             (self.never if never else self.repositories if repository else self.missing).append(name)
+            if repository:
+                self.seen.missed.add(name)
             return
         content = _content(name) if text else None
         if stat.S_ISLNK(status.st_mode):
@@ -127,6 +135,7 @@ class Watch:
         if self.walk is not None:
             self.names, self.folders = self.walk.obeyed(self._added()), self.walk.folders
             self.beyond, self.unsure, self.started = self.walk.beyond, self.walk.own_beyond, time.time_ns() - _SLACK
+            self.unseen = self.walk.unseen
             self._see(self.walk)
 
     def start(self) -> None:
@@ -138,19 +147,19 @@ class Watch:
         walk = self.walk or Repositories(map(Path, self.roots))
         tracked = Tracked()
         reports = [
-            *_each(self.missing, lambda name: self._appeared(name, tracked)),
-            *_each(self.never, self._appeared),
-            *_each(self.repositories, self._led_away),
-            *_each(self.links, self._link_changed),
-            *_each(self.nodes, self._node_changed),
-            *_each(self.texts, self._text_changed),
-            *_each(["What lies below"], lambda _: self._planted(walk)),
-            *_each(["What programs obey"], lambda _: self._obeyed(walk, tracked)),
-            *_each(["The rest"], lambda _: self._summed_up(walk)),
+            *each(self.missing, lambda name: self._appeared(name, tracked)),
+            *each(self.never, self._appeared),
+            *each(self.repositories, self._led_away),
+            *each(self.links, self._link_changed),
+            *each(self.nodes, self._node_changed),
+            *each(self.texts, self._text_changed),
+            *each(["What lies below"], lambda _: self._planted(walk)),
+            *each(["What programs obey"], lambda _: self._obeyed(walk, tracked)),
+            *each(["The rest"], lambda _: self._summed_up(walk)),
         ]
         if self.note:
-            reports += _each([str(self.note.path)], self._forget)
-        return [_on_one_line(report) for report in reports]
+            reports += each([str(self.note.path)], self._forget)
+        return [on_one_line(report) for report in reports]
 
     def _forget(self, _: str) -> Iterable[str]:
         note, self.note = self.note, None
@@ -228,7 +237,7 @@ class Watch:
 
     def _planted(self, walk: Repositories) -> Iterable[str]:
         found = walk.look()
-        return _each(
+        return each(
             [name for name, said in found.items() if said and said != self.places.get(name)],
             lambda name: self._would_run(name, found[name].partition("\n")[0]),
         )
@@ -240,6 +249,10 @@ class Watch:
         ):
             self.foreign.append(name)
             return
+        persons = name not in self.seen.missed and (name in self.fixed or name in self.nodes or name in self.texts)
+        if persons:  # a repository of theirs is not taken away for what was changed elsewhere
+            self.left.append(f"{name} (would run {what})")
+            return
         bare = not name.endswith("/.git")  # without HEAD such a folder is just a folder
         away = f"HEAD: {put_away(f'{name}/HEAD', self.quarantine)}" if bare else put_away(name, self.quarantine)
         yield f"{name} is a git repository that would run a program ({what}) when git is called there. {away}"
@@ -249,12 +262,20 @@ class Watch:
             return ()
         if self.until is not None:
             self._see(walk)
-        found = walk.obeyed(self._added())
-        away = list(_each(found, lambda name: self._judged(name, found[name], walk, tracked)))
-        if len(away) > _MOST_TOLD:
-            rest = f"{len(away) - _MOST_TOLD} more such files or folders appeared and were moved to {self.quarantine}."
-            return [*away[:_MOST_TOLD], rest]
+        away = list[str]()
+        for _ in range(_ROUNDS):
+            now = list(self._judged_all(walk.obeyed(self._added()), walk, tracked))
+            away += now
+            if not now:
+                break
+            walk.look()
+        if len(away) > MOST_NAMED:
+            rest = f"{len(away) - MOST_NAMED} more such files or folders appeared and were moved to {self.quarantine}."
+            return [*away[:MOST_NAMED], rest]
         return away
+
+    def _judged_all(self, found: Mapping[str, str], walk: Repositories, tracked: Tracked) -> Iterator[str]:
+        return each(found, lambda name: self._judged(name, found[name], walk, tracked))
 
     def _judged(self, name: str, state: str, walk: Repositories, tracked: Tracked) -> Iterator[str]:
         names = self.names or {}
@@ -262,7 +283,7 @@ class Watch:
         if state == names.get(name) or (appeared and self.unsure and last_change(name) < self.started):
             return
         packed = _packed(name, walk)
-        if self._was_known(name, state) or (packed and self._came_whole(name)):
+        if self._was_known(name, state) or (packed and came_whole(name, self.folders or {})):
             return
         if not self._by_command(name):
             self.foreign.append(name)
@@ -274,18 +295,19 @@ class Watch:
             yield f"{name} appeared; tools would obey it without asking. {put_away(name, self.quarantine)}"
 
     def _summed_up(self, walk: Repositories) -> Iterator[str]:
-        if self.left:
+        left, foreign = (list(dict.fromkeys(names)) for names in (self.left, self.foreign))
+        if left:
             yield (
-                f"Tools obey without asking what was made or changed while the command ran: {_some(self.left)}. "
+                f"Tools obey without asking what was made or changed while the command ran: {some(left)}. "
                 "It was left in place; look at it before you go on."
             )
-        if self.foreign:
+        if foreign:
             when = "while the command ran" if self.until is None else "since a command began whose hypercode was ended"
             yield (
                 f"Not by the command, which cannot have done it, but {when} this was made, changed or removed: "
-                f"{_some(self.foreign)}. It was left as it is."
+                f"{some(foreign)}. It was left as it is."
             )
-        if walk.beyond and not self.beyond:
+        if (walk.beyond and not self.beyond) or walk.unseen > self.unseen:
             yield (
                 "There are more folders or repositories here now than are looked at after a command: look for a git repository "
                 "or settings that you did not make before you call git or open an editor in one."
@@ -301,14 +323,6 @@ class Watch:
         fixed = (place for place in (*self.nodes, *self.links) if os.path.basename(place) == base)
         return (base, state) in self.seen or any(state_of(place) == state for place in fixed)
 
-    def _came_whole(self, name: str) -> bool:
-        """Whether a package brought it: its folder is new as well, or the package's own list has it as it is."""
-        if self.folders is None:
-            return False
-        folder = os.path.dirname(name)
-        known, node = self.folders.get(folder), _node(folder)
-        return known is None or node is None or known.inode != node[1] or recorded(name)
-
 
 def recover(quarantine: Path) -> list[str]:
     """Finish the watches of programs that died in between; one sentence for each thing that was found.  Raises nothing."""
@@ -316,8 +330,8 @@ def recover(quarantine: Path) -> list[str]:
         left = notes(quarantine)
     except OSError as error:
         return [f"What commands left when hypercode was ended cannot be looked for ({error})."]
-    reports = _each([str(note) for note in left], lambda note: _recovered(Path(note), quarantine))
-    return [_on_one_line(report) for report in reports]
+    reports = each([str(note) for note in left], lambda note: _recovered(Path(note), quarantine))
+    return [on_one_line(report) for report in reports]
 
 
 def _recovered(note: Path, quarantine: Path) -> Iterable[str]:
@@ -349,28 +363,6 @@ def _noted(content: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(value, kinds.get(name, dict | None)):
             raise TypeError(name)
     return content
-
-
-def _each(names: Iterable[str], handle: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """What is to be said of each; one that cannot be handled keeps nothing from the others."""
-    for name in names:
-        try:
-            yield from handle(name)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the others are looked at
-            said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            yield f"{name} could not be looked at after a command ({said}); look at it before you go on."
-
-
-def _on_one_line(report: str) -> str:
-    """Without what a name can hold to look like another report: line feeds, escape codes, what changes the direction."""
-    if report.isprintable():
-        return report
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in report)
-
-
-def _some(names: list[str]) -> str:
-    rest = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
-    return f"{', '.join(names[:_MOST_TOLD])}{rest}"
 
 
 def _packed(name: str, walk: Repositories) -> bool:

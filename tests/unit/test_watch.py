@@ -575,3 +575,55 @@ def test_a_crash_in_between_is_found_at_the_next_start(policy, ws):
     assert appeared.startswith(f"{ws}/c/.envrc appeared")
     assert changed.partition(": ")[2].startswith(f"{ws}/a/AGENTS.md (changed). It was left")
     assert (recover(policy.quarantine), last_change(str(ws / "c/.envrc"))) == ([], 0)
+
+
+# a repository of the person's, and what hides behind other things
+
+
+@BWRAP
+async def test_a_repository_of_the_persons_is_told_and_stays(ws, run):
+    put(ws, **{"tools/p": "#!/bin/sh\n"})
+    git(ws, "init", "-q")
+    (ws / ".git/hooks/pre-commit").symlink_to("../../tools/p")
+    (report,) = await run("chmod +x tools/p")
+    assert ".git (would run the hook pre-commit)" in report
+    assert "It was left in place" in report
+    assert (ws / ".git/HEAD").exists()
+
+
+@BWRAP
+async def test_settings_that_the_person_changes_meanwhile_are_theirs(ws, run):
+    git(ws, "init", "-q")
+    git(ws, "config", "alias.x", "!ls")
+    command = asyncio.create_task(run("until test -e .git/zzdone; do sleep 0.02; done"))
+    await asyncio.sleep(0)
+    git(ws, "config", "branch.main.remote", "origin")
+    put(ws, **{".git/zzdone": ""})
+    await command
+    assert (ws / ".git/HEAD").exists()
+    assert "origin" in (ws / ".git/config").read_text()
+
+
+@BWRAP
+async def test_however_many_decoys_there_are_none_of_what_they_hide_stays(ws, run):
+    reports = await run(
+        "for n in $(seq 600); do mkdir a$n; echo x > a$n/.envrc; done; mkdir -p b/c/d/e; echo x > b/c/d/e/AGENTS.md"
+    )
+    assert not list(ws.rglob(".envrc"))
+    assert not list(ws.rglob("AGENTS.md"))
+    assert any("more such files or folders appeared" in report for report in reports)
+
+
+@BWRAP
+async def test_a_folder_put_in_the_place_of_another_is_no_new_package(ws, run):
+    put(ws, **{"node_modules/c/index.js": "x"})
+    await run("true")
+    assert await run(
+        "cp -r node_modules/c t; rm -r node_modules/c; mv t node_modules/c; echo x > node_modules/c/.envrc"
+    ) == left("node_modules/c/.envrc (new)")
+
+
+@BWRAP
+async def test_a_link_into_the_folder_for_temporary_files_hides_nothing(policy, ws, run):
+    (report,) = await run(f"mkdir /tmp/x; echo x > /tmp/x/AGENTS.md; ln -s {policy.temp}/x sub")
+    assert report.startswith(f"{policy.temp}/x/AGENTS.md appeared; tools would obey it without asking. ")
