@@ -51,9 +51,10 @@ def bare():
 
 
 def test_a_command_in_the_box(box, capsys):
+    """What is promised is 25 ms; that is three times a bare box on a machine where one takes a little more than 8 ms."""
     made, environment = box
     boxed(made, environment)
     pairs = [(boxed(made, environment), bare()) for _ in range(TIMES)]
     cost, floor = (statistics.median(side) * 1000 for side in zip(*pairs, strict=True))
     detail = f"{cost:.1f} ms over {floor:.1f} ms"
-    report(Row("box: a command over bare bubblewrap", cost / floor, "x", 2.5, 1.6, detail), capsys)
+    report(Row("box: a command over bare bubblewrap", cost / floor, "x", 3.0, 1.6, detail), capsys)
