@@ -125,6 +125,8 @@ class _Gate:
         recovered = [Item(s, line.start, {}) for s in crude(command)] if found and not line.script.problems else []
         parts += [p for item in recovered if (p := self.judge(line, item))]
         parts += [Part(command, Decision.ASK, reason) for reason in [*line.script.problems, *found]]
+        if line.script.problems:  # what was not understood may be what a rule forbids
+            parts += [Part(command, Decision.DENY, f"deny rule: {r}") for r in self.deny if r.mentioned(command)]
         if whole := line.breaker():
             parts.append(Part(command, Decision.ALWAYS_ASK, whole))
         if any(p.decision is Decision.ASK and p.command is command for p in parts):

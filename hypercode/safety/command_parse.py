@@ -303,6 +303,8 @@ class Walk:
             shell = self.inner(scope)
             if ends_early(self.source, node.start_byte, node.end_byte):
                 self.problem("a substitution that seems to end inside a case")
+            if node.type == "arithmetic_expansion" and self.source.find("case", node.start_byte, node.end_byte) >= 0:
+                self.problem("arithmetic in which a case may end early")  # then a shell takes it for commands
             for child in node.children:
                 if child.is_named and child.type not in ("variable_name", "special_variable_name"):
                     self.nested(child, shell, fed)

@@ -172,7 +172,7 @@ class PlainScreen:
         had, self._begun = bool(self._begun), ""
         return had
 
-    async def ask(self, question: Sequence[str], choices: Sequence[Choice]) -> Answer:
+    async def ask(self, question: Sequence[str], choices: Sequence[Choice], *, hold: bool = True) -> Answer:
         """Writes the question and waits for a line with a choice's key or label. Raises EOFError when the input ends."""
         async with self._turn:
             parts = [part for line in question for part in line.split("\n")]

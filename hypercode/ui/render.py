@@ -294,7 +294,7 @@ def choices(question: Question) -> list[Choice]:
         answers.append(Choice("s", f"yes, {what} for this session", short="session"))
         if question.rule:
             answers.append(Choice("a", f"always: saves the rule {question.rule!r}", short="always"))
-    return [*answers, Choice("n", "no (say why, or Enter)", free_text=True, short="no")]
+    return [*answers, Choice("n", "no (then say why, or Enter)", free_text=True, short="no")]
 
 
 def _detail(question: Question) -> Sequence[str]:

@@ -354,7 +354,7 @@ class Chat:
         self._status()
         try:
             lines = render.question_lines(self.transcript.style, question)
-            answer = await self.screen.ask(lines, render.choices(question))
+            answer = await self.screen.ask(lines, render.choices(question), hold=False)
         except EOFError:
             return None
         finally:

@@ -29,6 +29,8 @@ __all__ = ["Screen"]
 
 # A person who types when a question appears goes on typing for a moment. This long a pause, and keys are answers.
 _TYPING_PAUSE = 0.6
+# A letter that answers counts after this long a pause: one with another letter right behind it began a sentence.
+_ANSWER_PAUSE = 0.25
 # Keys this close behind an Escape belong to a sequence nobody here knows: they are no answers.
 _ESCAPE_BURST = 0.05
 
@@ -62,6 +64,8 @@ class Screen:
         self._runs = asyncio.Event()
         self.prompt_first = True  # the input line is always there
         self._last_key = self._deaf_until = 0.0
+        self._pending: tuple[str, asyncio.TimerHandle] | None = None
+        self.holding = False
 
     # ------------------------------------------------------------ running
 
@@ -197,17 +201,19 @@ class Screen:
         """What has been typed of that text."""
         return self._region.reason_buffer.text
 
-    async def ask(self, question: Sequence[str], choices: Sequence[Choice]) -> Answer:
+    async def ask(self, question: Sequence[str], choices: Sequence[Choice], *, hold: bool = True) -> Answer:
         """Shows a question in place of the input line and returns the answer; the message being written is kept.
 
         Raises EOFError if the screen is closed meanwhile. Keys typed before the question was there do not answer it: while a
-        message is being written, they go on into it until the typing pauses.
+        message is being written, they go on into it until the typing pauses.  What is no answer, or is typed like a word,
+        goes into the message, too; with `hold` Enter does not send that before the answer is there.
         """
         async with self._turn:
             if not self._region.is_running:
                 raise EOFError("the screen is not running")
             self._region.read_ahead()
             self._region.question = asked = Question(question, choices)
+            self.holding = hold
             if self.editing.buffer.text and self._idle() < _TYPING_PAUSE:
                 asked.armed = False
                 self._arm(asked)
@@ -216,7 +222,8 @@ class Screen:
             try:
                 return await asked.answer
             finally:
-                self._region.question = None
+                self._take_pending()
+                self._region.question, self.holding = None, False
                 self._region.focus_message()
                 self._region.paint()
 
@@ -261,12 +268,42 @@ class Screen:
     def press(self, key: KeyPress) -> None:
         """A key while a question is open."""
         now = asyncio.get_running_loop().time()
+        asked, first = self._region.question, self._take_pending()
+        name = str(key.key.value if isinstance(key.key, Keys) else key.key)
         if key.key == Keys.Escape or now < self._deaf_until:
             self._deaf_until = now + _ESCAPE_BURST
-        elif self._region.question is not None:
-            self._region.question.press(str(key.key.value if isinstance(key.key, Keys) else key.key))
+        elif asked is None:
+            return
+        elif first and name == "c-m":
+            asked.press(first)
+        elif first or (len(name) == 1 and name.isprintable() and name != " " and asked.choice(name) is None):
+            self._typed(asked, first + (name if len(name) == 1 else ""))
+        elif (choice := asked.choice(name)) is not None and not choice.free_text:
+            self._pending = name, asyncio.get_running_loop().call_later(_ANSWER_PAUSE, self._answer)
+        else:
+            asked.press(name)
             if self.explaining:
                 self._region.layout.focus(self._region.reason)
+
+    def _take_pending(self) -> str:
+        """The letter that is about to count as an answer, which it no longer is; empty where there is none."""
+        if self._pending is None:
+            return ""
+        (letter, timer), self._pending = self._pending, None
+        timer.cancel()
+        return letter
+
+    def _answer(self) -> None:
+        letter = self._take_pending()
+        if self._region.question is not None:
+            self._region.question.press(letter)
+
+    def _typed(self, asked: Question, text: str) -> None:
+        """Somebody writes a message: it is kept, and until the typing pauses nothing is an answer."""
+        self.editing.buffer.insert_text(text)
+        asked.armed = False
+        self._arm(asked)
+        self._region.paint()
 
     def decline(self) -> None:
         """Ctrl-D at a question."""

@@ -96,9 +96,13 @@ class Question:
             open_row = not more
         return rows
 
+    def choice(self, key: str) -> Choice | None:
+        """What a key stands for; upper case counts as lower where only that is offered."""
+        return next((c for k in (key, key.lower()) for c in self.choices if c.key == k), None)
+
     def press(self, key: str) -> None:
-        """Takes one key. An unknown one is ignored; upper case counts as lower where only that is offered."""
-        choice = next((c for k in (key, key.lower()) for c in self.choices if c.key == k), None)
+        """Takes one key. An unknown one is ignored."""
+        choice = self.choice(key)
         if choice is None:
             return
         if choice.free_text:

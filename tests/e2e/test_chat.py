@@ -173,11 +173,15 @@ def test_yes_once_and_a_draft_that_survives(stage):
         chat.wait("waiting for you")
         chat.send("y")
         chat.wait("│ touch two")
-        chat.send("x")  # no answer: ignored
+        chat.send("x")  # no answer, but the beginning of a message
+        chat.wait(lambda: chat.draft == "> x")
+        chat.wait("yes, once")  # after a pause letters are answers again
         chat.send("n\r")
         chat.shows("zzdone")
         assert results(s) == ["[no output]", "refused: the user said no"]
         assert [(s.workspace / name).exists() for name in ("one", "two")] == [True, False]
+        assert chat.draft == "> x"
+        chat.send("\x7f")
         chat.leave()
 
 

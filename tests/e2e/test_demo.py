@@ -189,8 +189,8 @@ def test_forty_columns(tour):
 
 def test_the_answers_keep_their_words_on_a_small_terminal(tour):
     with tour(columns=40, rows=15) as chat:
-        chat.wait(lambda: chat.visible[-2:-1] == ["n no (say why, or Enter)"])
-        assert chat.visible[-4:-1] == ["y yes, once", "s yes, edits for this session", "n no (say why, or Enter)"]
+        chat.wait(lambda: chat.visible[-2:-1] == ["n no (then say why, or Enter)"])
+        assert chat.visible[-4:-1] == ["y yes, once", "s yes, edits for this session", "n no (then say why, or Enter)"]
         chat.send("y")
         chat.wait(lambda: "a always: saves the rule 'python3 -m" in chat.visible and chat.visible[-2][:4] == "n no")
         assert chat.visible[-10:-1] == [
@@ -202,7 +202,7 @@ def test_the_answers_keep_their_words_on_a_small_terminal(tour):
             "  session",
             "a always: saves the rule 'python3 -m",
             "  unittest'",
-            "n no (say why, or Enter)",
+            "n no (then say why, or Enter)",
         ]
         chat.send("y")
         assert chat.finish() == 0

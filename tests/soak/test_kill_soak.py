@@ -83,6 +83,9 @@ def check_announced(announced, killed, records):
     users = [r["message"]["content"] for r in records if r["type"] == "user"]
     replies = [r["message"] for r in records if r["type"] == "assistant"]
     intents = {r["call_id"]: r["arguments"] for r in records if r["type"] == "intent"}
+    asked_for = {
+        call["id"]: json.loads(call["function"]["arguments"]) for m in replies for call in m.get("tool_calls", [])
+    }
     results = {r["message"]["tool_call_id"]: r["message"]["content"] for r in records if r["type"] == "result"}
     turns = [(r["turn"], r["outcome"]) for r in records if r["type"] == "turn_end"]
     said = ""
@@ -93,8 +96,9 @@ def check_announced(announced, killed, records):
             case "assistant_message":
                 assert event["message"] in replies
             case "tool_execution_start":
-                assert intents[event["call_id"]] == event["arguments"]
+                assert asked_for[event["call_id"]] == event["arguments"]  # what it does is on disk before it does it
             case "tool_execution_end":
+                assert intents[event["call_id"]] == asked_for[event["call_id"]]
                 assert results[event["call_id"]] == event["output"]
             case "turn_end":
                 assert (event["turn"], event["outcome"]) in turns

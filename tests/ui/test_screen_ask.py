@@ -86,14 +86,14 @@ async def test_the_legend_keeps_its_words_while_there_are_rows_for_them() -> Non
         Choice("y", "yes, once", short="yes once"),
         Choice("s", "yes, 'make test' for this session", short="session"),
         Choice("a", "always: saves the rule 'make test'", short="always"),
-        Choice("n", "no (say why, or Enter)", free_text=True, short="no"),
+        Choice("n", "no (then say why, or Enter)", free_text=True, short="no"),
     ]
     question = Question(["?"], gate)
     assert text(question.choice_rows(40, 4)) == [
         "y yes, once",
         "s yes, 'make test' for this session",
         "a always: saves the rule 'make test'",
-        "n no (say why, or Enter)",
+        "n no (then say why, or Enter)",
     ]
     assert text(question.choice_rows(40, 3)) == ["y yes once  s session  a always  n no"]
     assert text(question.choice_rows(30, 6)) == [
@@ -102,7 +102,7 @@ async def test_the_legend_keeps_its_words_while_there_are_rows_for_them() -> Non
         "  session",
         "a always: saves the rule",
         "  'make test'",
-        "n no (say why, or Enter)",
+        "n no (then say why, or Enter)",
     ]
     assert text(question.choice_rows(20, 1)) == ["y s a n"]
 
@@ -165,9 +165,35 @@ def test_an_answer_by_one_key_and_the_draft_survives() -> None:
             "y yes, once  s yes, for this session  a always  n no  w no, and say why",
             "STATUSBAR waiting for you",
         ]
-        terminal.send("qx\x1b[200~y pasted\x1b[201~s")
+        terminal.send("\x1b[200~y pasted\x1b[201~s")
         terminal.wait("[answer s '']")
         terminal.wait("PROMPT> y pasted")  # what is pasted is no answer, and not lost
+
+
+@pytest.mark.parametrize("words", ["could you say why", "stop it, now", "are you sure", "yes, but why"])
+def test_a_sentence_is_no_answer(words: str) -> None:
+    """Whatever letter it begins with, typed as fast as a person types or in one burst; it is kept."""
+    for pace in (0.0, 0.1):
+        with Terminal(driver()) as terminal:
+            terminal.ready().send("ask\r")
+            terminal.wait("yes, once")
+            for piece in words if pace else [words]:
+                terminal.send(piece)
+                terminal.pump(pace)
+            terminal.wait("PROMPT> " + words)
+            terminal.send("\r")  # the driver's question holds back what is typed
+            terminal.wait("yes, once")
+            terminal.send("s")
+            terminal.wait("[answer s '']")
+            terminal.wait("PROMPT> " + words)
+
+
+def test_enter_behind_a_letter_answers_at_once() -> None:
+    with Terminal(driver()) as terminal:
+        terminal.ready().send("ask\r")
+        terminal.wait("yes, once")
+        terminal.send("y\r")
+        terminal.wait("[answer y '']")
 
 
 def test_a_reason_can_be_typed_or_not() -> None:

@@ -127,3 +127,11 @@ def test_many_keywords_hide_nothing(line):
 
 def test_readings_begin_with_the_line_as_the_grammar_can_read_it():
     assert next(readings('echo "$(! case a in a) rm b;; esac)"')) == 'echo "$( case a in a) rm b;; esac)"'
+
+
+def test_arithmetic_that_a_shell_takes_for_commands(tmp_path):
+    """The `)` of a case ends `$((` early; what stands in it is run as a subshell then, output and all."""
+    line = "echo $(( $(case x\nin\nx)\nprintf zap\n;;\nesac) ))"
+    found = classify(line, workspace=tmp_path, home=tmp_path / "home", deny=[parse_rule("zap")])
+    assert found.decision == Decision.DENY
+    assert classify(line, workspace=tmp_path, home=tmp_path / "home").decision == Decision.ASK
