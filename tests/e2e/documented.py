@@ -306,6 +306,12 @@ def installs_a_tool(place, line):
     assert place.installing(f"{where}/{line.split()[-1]} --version", "uv").startswith(line.split()[-1])
 
 
+def installs_itself(place, line):
+    """From the checkout, as a command of the person's."""
+    place.installing(line, "uv")
+    assert place.installing(f"{place.stage.home}/.local/bin/hypercode --version", "uv").startswith("hypercode ")
+
+
 def could_be_installed(place, line):
     """The system's package manager knows it; nothing is changed."""
     names = line.split()[2:]
@@ -359,6 +365,7 @@ WAYS = [
     (r"python3 -m venv .+ -e .+ --local .+", answers_without_a_server),
     (r"python3 -m venv .+ -e .+", installs_with_pip),
     (r"(pip|pipx) install (uv|pipx)", installs_a_tool),
+    (r"(uv tool|pipx) install \.", installs_itself),
     (r"(pip|pipx) install '?hypercode\[\w+\]'?", knows_the_extra),
     (r"apt(-get)? install [\w -]+", could_be_installed),
     (r"\.ci/run", is_a_script),
