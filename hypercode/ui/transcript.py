@@ -234,8 +234,8 @@ class Transcript:
     def _on_execution_end(self, event: events.ToolExecutionEnd) -> None:
         call = self._running.pop(event.call_id, None) or LiveCall(event.name)
         self._calls = {i: c for i, c in self._calls.items() if c is not call}
-        if self._running:
-            self.now(f"running {clean(next(iter(self._running.values())).name, 'filename')}")
+        others = [clean(other.name, "filename") for other in self._running.values()]
+        self.now(f"running {others[0]}" if others else "")
         self._do("result", (call, event))
 
     def _on_turn_end(self, event: events.TurnEnd) -> None:

@@ -710,6 +710,21 @@ def test_a_hundred_interrupts_from_elsewhere_leave_in_order(stage):
         assert chat.visible[-1] == "1 turn · hypercode -c goes on"
 
 
+def test_the_clock_of_a_shell_line_is_its_own(stage):
+    s = stage()
+    with Chat(s) as chat:
+        chat.prompt().say("!sleep 1.2")
+        chat.shows("no output")
+        chat.idle()
+        chat.say("!sleep 30")
+        chat.wait(lambda: "running !" in chat.status)
+        assert re.search(r"running !( 0\.\d s)?$", chat.status)
+        chat.send("\x03")
+        chat.shows("[stopped]")
+        chat.idle()
+        chat.leave()
+
+
 def test_the_status_line_fits_a_window_that_was_resized_while_idle(stage):
     s = stage(answer(text("zzdone"), usage={"prompt_tokens": 900, "completion_tokens": 9, "total_tokens": 909}))
     with Chat(s) as chat:
