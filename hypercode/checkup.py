@@ -79,7 +79,9 @@ async def _findings(
 ) -> list[Finding]:
     here = [_program(), *_terminal(environ), *said, _folder("state", folders.state), _folder("cache", folders.cache)]
     box, search, model = await asyncio.gather(
-        look_at_box(config or Config(), environ), _ripgrep(environ), _model(config, folders, environ, stream, local)
+        look_at_box(config or Config(), environ, folders),
+        _ripgrep(environ),
+        _model(config, folders, environ, stream, local),
     )
     return [*here, search, *box, *model]
 

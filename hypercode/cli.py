@@ -20,37 +20,11 @@ import typer
 from hypercode.cli_completion import Commands, Group, modes, operations, outputs, sessions
 from hypercode.cli_more import Local, LocalModel, config_app, demo, doctor, models, policy_replay
 from hypercode.cli_sessions import replay, sessions_app
+from hypercode.cli_words import COMMANDS, VALUE_OPTIONS, in_order
 from hypercode.config import Config, current_folder
 from hypercode.errors import ConfigError
 
-__all__ = ["VALUE_OPTIONS", "application", "arrange", "main"]
-
-COMMANDS = ("chat", "run", "sessions", "replay", "models", "config", "policy", "doctor", "demo")
-VALUE_OPTIONS = frozenset(
-    [
-        "-m",
-        "--model",
-        "-r",
-        "--resume",
-        "--profile",
-        "--base-url",
-        "--local-model",
-        "--mode",
-        "--allow",
-        "--deny",
-        "--cwd",
-        "--add-dir",
-        "--max-turns",
-        "--max-cost",
-        "--timeout",
-        "--idle-timeout",
-        "--max-retries",
-        "--output",
-        "--speed",
-        "--format",
-    ]
-)
-"""The options, of whatever command, whose value may be the next word."""
+__all__ = ["COMMANDS", "VALUE_OPTIONS", "application", "arrange", "main"]
 
 application = typer.Typer(
     cls=Commands,
@@ -186,107 +160,8 @@ def main(argv: list[str]) -> int:
 
 
 def arrange(argv: Sequence[str]) -> list[str]:
-    """The words with the command first.  Raises ConfigError for a single word that is no command.
-
-    Options may stand before or after the command, `--` ends them, and a sentence without a command is a message.
-    """
-    if (
-        not argv
-        or argv[0] in ("-h", "--help", "-V", "--version")
-        or any(a.startswith(("--install-completion", "--show-completion")) for a in argv)
-    ):
-        return list(argv) or ["chat"]
-    argv = _with_resume(argv)
-    position = 0
-    while position < len(argv) and _is_option(argv[position]) and argv[position] != "--":
-        position += 2 if argv[position] in VALUE_OPTIONS else 1
-    before, rest = argv[:position], argv[position + 1 :]
-    word = argv[position] if position < len(argv) else "--"
-    if word in COMMANDS:
-        return [word, *before, *rest]
-    if word != "--" and " " not in word.strip() and "\n" not in word and word.isascii():
-        _refuse(word, argv)
-    return ["chat", *argv]
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-") and word != "-"
-
-
-def _refuse(word: str, argv: Sequence[str]) -> None:
-    """Raises ConfigError: the word is no command.  Not where an option is none either, which the parser of the chat says."""
-    import difflib
-    import shlex
-
-    options, words = _parted(argv)
-    names = [name for word in options if _is_option(word) for name in _names(word)]
-    known = _known_options()
-    if not set(names) <= set[str]().union(*known.values()):
-        return
-    close = difflib.get_close_matches(word, COMMANDS, 1, 0.65)
-    nearest = f"; the nearest command is {close[0]!r}" if close else ""
-    given, message = "".join(f"{shlex.quote(option)} " for option in options), " ".join(words)
-    end = "-- " if message.startswith("-") else ""
-    quoted = "'" + message.replace("'", "'\"'\"'") + "'"
-    ways = f"hypercode run {given}{end}{quoted}"
-    if set(names) <= known["chat"]:
-        ways += f", or in a chat: hypercode {given}{'' if ' ' in message and not end else '-- '}{quoted}"
-    raise ConfigError(f"there is no command {word!r}{nearest}; to send it: {ways}")
-
-
-def _parted(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The options with their values, and the other words."""
-    options, words, position = list[str](), list[str](), 0
-    while position < len(argv) and argv[position] != "--":
-        step = 2 if argv[position] in VALUE_OPTIONS else 1
-        (options if _is_option(argv[position]) else words).extend(argv[position : position + step])
-        position += step
-    return options, [*words, *argv[position + 1 :]]
-
-
-def _names(word: str) -> list[str]:
-    """The options that a word gives: several with a single dash may stand together, the last with its value behind it."""
-    if word.startswith("--"):
-        return [word.partition("=")[0]]
-    names = [f"-{letter}" for letter in word[1:]]
-    last = next((place for place, name in enumerate(names) if name in VALUE_OPTIONS), len(names))
-    return names[: last + 1]
-
-
-def _known_options() -> dict[str, set[str]]:
-    """The options of each command, those of its own commands included."""
-    found, waiting = dict[str, set[str]](), [("", typer.main.get_command(application))]
-    while waiting:
-        name, command = waiting.pop()
-        found.setdefault(name, {"-h", "--help"}).update(word for p in command.params for word in p.opts)
-        waiting += [(name or sub, inner) for sub, inner in getattr(command, "commands", {}).items()]
-    return found
-
-
-def _with_resume(argv: Sequence[str]) -> list[str]:
-    """The words with `-r`, whose value may be left out, as `--resume=ID` or `--resume=`.
-
-    The word behind it is its value unless it is an option, a command, or has blanks in it and so is a message.
-    """
-    words, position, command = list[str](), 0, ""
-    while position < len(argv):
-        word, following = argv[position], argv[position + 1 : position + 2]
-        position += 1
-        if word == "--":
-            return [*words, word, *argv[position:]]
-        if word in ("-r", "--resume") and command in ("", "run", "chat"):
-            value = "".join(following)
-            mine = not value.startswith("-") and not any(map(str.isspace, value)) and (command or value not in COMMANDS)
-            words.append(f"--resume={value if mine else ''}")
-            position += bool(following and mine)
-            continue
-        words.append(word)
-        if word in VALUE_OPTIONS:
-            words += following
-            position += 1
-        elif not command and not word.startswith("-"):
-            command = word if word in COMMANDS else "chat"
-    return words
+    """The words as Typer takes them (`cli_words.in_order`).  Raises ConfigError for a single word that is no command."""
+    return in_order(argv, lambda: typer.main.get_command(application))
 
 
 def settings(environ: Mapping[str, str], profile: str | None, cwd: Path | None = None, **flags: Any) -> Config:

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from hypercode.cli_words import behind_subcommand, past_options
 from hypercode.errors import ConfigError
 
 __all__ = ["Commands", "Group", "formats", "modes", "operations", "outputs", "sessions"]
@@ -68,15 +69,15 @@ class Commands(Group):
 
     def _arranged(self, ctx: Any, args: list[str]) -> list[str]:
         """The words before the one that is being completed, without the options of a chat that may still get a command."""
-        takes_value = {word for p in self._chat(ctx).params if not getattr(p, "is_flag", True) for word in p.opts}
-        position = 0
-        while position < len(args) and args[position].startswith("-") and args[position] not in ("-", "--"):
-            position += 2 if args[position] in takes_value else 1
+        position = past_options(args)
         if position == len(args):
             return []
-        if position < len(args) and args[position] in self.commands:
-            return [args[position], *args[:position], *args[position + 1 :]]
-        return ["chat", *args]
+        name = args[position] if position < len(args) else ""
+        if name not in self.commands:
+            return ["chat", *args]
+        words = [*args[:position], *args[position + 1 :]]
+        group = self.commands[name]
+        return [name, *(behind_subcommand(words, group) if isinstance(group, Group) else words)]
 
 
 def modes() -> list[tuple[str, str]]:

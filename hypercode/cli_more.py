@@ -27,6 +27,8 @@ __all__ = [
     "policy_replay",
 ]
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of these the outermost net says more
+
 config_app = typer.Typer(cls=Group, help="Effective settings and where each came from.", rich_markup_mode=None)
 
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
@@ -172,8 +174,16 @@ def config_init(
         print(example(), end="")  # noqa: T201
         return
     path = Folders.of(os.environ).config_file
+    instead = "`hypercode config init --stdout` prints what would be in it"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise
+        why = "a file is in its place" if isinstance(error, FileExistsError) else error.strerror
+        what = f"cannot be written: the folder {error.filename or path.parent} cannot be made ({why}); {instead}"
+        raise ConfigError(what, file=str(path)) from None
+    try:
         with open(path, "x", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
             file.write(example())
     except FileExistsError:
@@ -182,10 +192,9 @@ def config_init(
         )
         raise ConfigError(what, file=str(path)) from None
     except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
+        if error.errno in _NO_ROOM:
             raise
-        what = f"cannot be written ({error.strerror}); `hypercode config init --stdout` prints what would be in it"
-        raise ConfigError(what, file=str(path)) from None
+        raise ConfigError(f"cannot be written ({error.strerror}); {instead}", file=str(path)) from None
     print(path)  # noqa: T201
 
 

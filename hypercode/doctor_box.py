@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypercode.config import Config
+from hypercode.config import Config, Folders
 from hypercode.errors import ToolError
 from hypercode.findings import Finding, Level
 from hypercode.process import child_environment, run_group
 from hypercode.safety.sandbox import Box, Policy
+from hypercode.safety.temp_folder import TempFolder
 from hypercode.tools.bash import shell_line
 
 __all__ = ["LIMITS", "Ground", "attack", "look_at_box"]
@@ -33,6 +34,10 @@ _ALLOW_IT = (
     "Allow user namespaces: `sysctl user.max_user_namespaces` must not be 0, nor Debian's "
     "kernel.unprivileged_userns_clone; in a container it is its engine that has to be told."
 )
+_ADVICE = {
+    "This system does not let": _ALLOW_IT,
+    "It needs ": "Make that folder one that you can write to, or name another place: export HYPERCODE_HOME=FOLDER.",
+}
 _SECONDS = 10.0
 _CANARY = "hypercode-doctor-canary"
 
@@ -43,6 +48,7 @@ class Ground:
 
     base: Path
     listener: socket.socket
+    temp: Path
 
     @property
     def home(self) -> Path:
@@ -57,7 +63,7 @@ class Ground:
     @property
     def policy(self) -> Policy:
         """What a session there would be given."""
-        return Policy((self.work,), self.home, self.base / "temp", self.base / "quarantine")
+        return Policy((self.work,), self.home, self.temp, self.base / "quarantine")
 
     @property
     def outside(self) -> Path:
@@ -71,7 +77,7 @@ class Ground:
 
     @classmethod
     @contextlib.contextmanager
-    def laid(cls) -> Iterator[Ground]:
+    def laid(cls, folders: Folders | None = None) -> Iterator[Ground]:
         """The ground, and its end.  Raises OSError."""
         place = "/var/tmp" if os.access("/var/tmp", os.W_OK) else None  # in the box /tmp is another one
         with (
@@ -79,7 +85,9 @@ class Ground:
             socket.create_server(("127.0.0.1", 0)) as listener,
         ):
             listener.setblocking(False)
-            ground = cls(Path(name), listener)
+            base = Path(name)
+            temp = TempFolder(folders.cache / "temp" / base.name if folders else base / "temp")
+            ground = cls(base, listener, temp.path)
             for path, text in {"outside/other": "", ".ssh/id_ed25519": _CANARY, "work/.git/config": "[core]\n"}.items():
                 file = ground.home / path
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,13 +95,19 @@ class Ground:
             (ground.work / ".git/HEAD").write_text("ref: refs/heads/main\n")
             (ground.work / ".git/objects").mkdir()
             (ground.work / ".git/refs").mkdir()
-            for folder in ("temp", "quarantine"):
-                (ground.base / folder).mkdir()
-            yield ground
+            (ground.base / "quarantine").mkdir()
+            temp.claim()
+            try:
+                yield ground
+            finally:
+                temp.close()
 
 
-async def look_at_box(config: Config, environ: Mapping[str, str]) -> list[Finding]:
-    """Which sandbox there is, whether it holds, and what that means; takes about half a second, bounded."""
+async def look_at_box(config: Config, environ: Mapping[str, str], folders: Folders | None = None) -> list[Finding]:
+    """Which sandbox there is, whether it holds, and what that means; takes about half a second, bounded.
+
+    The temporary folder of its commands is where a session with these `folders` has its own.
+    """
     needed = config.mode == "auto"
     if not config.sandbox:
         return [
@@ -102,12 +116,12 @@ async def look_at_box(config: Config, environ: Mapping[str, str]) -> list[Findin
             )
         ]
     try:
-        with Ground.laid() as ground:
+        with Ground.laid(folders) as ground:
             environment = child_environment({**environ, "HOME": str(ground.home)}, temp=ground.policy.temp)
             box = await asyncio.to_thread(Box.probe, ground.policy, environment)
             if not box.full:
                 level: Level = "problem" if needed else "warning"
-                todo = _ALLOW_IT if box.why.startswith("This system does not let") else _GET_IT
+                todo = next((advice for begin, advice in _ADVICE.items() if box.why.startswith(begin)), _GET_IT)
                 todo += " Mode auto does not start without a box." if needed else ""
                 hint = (
                     todo

@@ -159,15 +159,19 @@ class Execution:
                 output = "".join(printed)[-10_000:] + "[aborted by user]"
             seconds = round(time.monotonic() - started, 6)
             seen = _seen("".join(printed), output)
-            self._intend(call, arguments)
+            self._intend(call, arguments, begun=False)
             self.answer(call.id, output, seconds=seconds, is_error=bool(kind), kind=kind or None, **seen)
             self.bus.emit(events.ToolExecutionEnd(call.id, call.name, output, bool(kind), kind or None, seconds))
 
-    def _intend(self, call: ToolCall, arguments: dict[str, Any]) -> None:
-        """Write down that a call is about to act, once; before that, as while a person is asked, nothing of it was done."""
+    def _intend(self, call: ToolCall, arguments: dict[str, Any], *, begun: bool = True) -> None:
+        """Write down that a call is about to act, once; before that, as while a person is asked, nothing of it was done.
+
+        A call that will not act is written down as not `begun`: a kill may come before its result.
+        """
         if call.id not in self._intended:
             self._intended.add(call.id)
-            self.journal.append("intent", call_id=call.id, name=call.name, arguments=arguments)
+            how = {} if begun else {"begun": False}
+            self.journal.append("intent", call_id=call.id, name=call.name, arguments=arguments, **how)
 
     async def _guarded(self, call: ToolCall, arguments: dict[str, Any], printed: list[str]) -> str:
         """Attempt a call, unless it goes round in circles and nobody wants it again; note what comes of it."""

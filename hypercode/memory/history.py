@@ -120,7 +120,8 @@ class _Building:
         self._loaded = loaded
         self._entries: list[tuple[int, Message]] = []
         self._intents: dict[str, Record] = {}
-        self._begun: set[str] = set()
+        self._reply = 0  # the number of the reply whose calls are being run
+        self._noted: dict[tuple[int, str], bool] = {}  # by reply and call, for ids may come again: whether it had begun
         self._broken: dict[
             int, str
         ] = {}  # by the number of a message of the person's: how the reply before it broke off
@@ -153,11 +154,14 @@ class _Building:
             self._message(seq, record.get("message"), {"result": "tool"}.get(kind, kind))
             if kind in ("user", "assistant"):
                 self._intents.clear()
+                self._reply = seq if kind == "assistant" else self._reply
                 self._broken[seq] = self._broken.get(replaced(record) or 0, loaded.broken) if kind == "user" else ""
                 loaded.broken = ""
         elif kind == "intent" and isinstance(record.get("call_id"), str):
-            self._intents[record["call_id"]] = record
-            self._begun.add(record["call_id"])
+            begun = record.get("begun") is not False
+            self._noted[self._reply, record["call_id"]] = begun
+            if begun:
+                self._intents[record["call_id"]] = record
         elif kind == "rewind" and isinstance(record.get("to"), int):
             self._entries = [entry for entry in self._entries if entry[0] < record["to"]]
             self._intents.clear()
@@ -205,12 +209,16 @@ class _Building:
             self._entries.append((self._pieces_seq, {"role": "assistant", "content": text}))
         return text
 
+    def _never_begun(self, *, whole: bool) -> list[str]:
+        """The last reply's calls without a result that did nothing; of a `whole` file, also those it does not tell of."""
+        reply = next((seq for seq, m in reversed(self._entries) if m["role"] == "assistant"), 0)
+        ids = dict.fromkeys(filter(None, unanswered([m for _, m in self._entries])))
+        return [i for i in ids if not self._noted.get((reply, i), not whole)]
+
     def finish(self, *, whole: bool) -> None:
         loaded = self._loaded
         loaded.partial = self._settle_partial()
-        if whole:  # each call that began has its intent in the file
-            never_begun = [i for i in unanswered([m for _, m in self._entries]) if i and i not in self._begun]
-            self._entries += [(0, tool_result(call_id, _NOT_RUN)) for call_id in dict.fromkeys(never_begun)]
+        self._entries += [(0, tool_result(call_id, _NOT_RUN)) for call_id in self._never_begun(whole=whole)]
         loaded.messages, repairs = check(message for _, message in self._entries)
         places = {id(message): place for place, message in enumerate(loaded.messages)}
         numbers = {id(message): seq for seq, message in self._entries}

@@ -8,7 +8,8 @@ Record types and their fields::
                                     the same message without the files that go with it
     partial    text reasoning           what has arrived of a reply, in increments
     assistant  message finish_reason    the whole reply; replaces the partials before it
-    intent     call_id name arguments   before a call is run
+    intent     call_id name arguments begun    before a call is run; where `begun` is false it was not, and this comes
+                                    with its result
     result     message seconds is_error kind shown    (`shown`: the text that the person saw, or how much of the message)
     turn_end   turn outcome usage cost  (`so_far`: turns, cost, model and name of the session, added here)
     model      model                    from here on

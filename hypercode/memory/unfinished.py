@@ -48,14 +48,10 @@ def unfinished(loaded: Loaded) -> Unfinished | None:
     spoke = next((m for m in reversed(loaded.messages) if not is_report(m)), {})
     if spoke.get("role") == "assistant" and not loaded.partial.strip():
         return None
-    intents = {r["call_id"]: r for r in task if r["type"] == "intent" and isinstance(r.get("call_id"), str)}
-    done = {
-        r["message"].get("tool_call_id") for r in task if r["type"] == "result" and isinstance(r.get("message"), dict)
-    }
     not_begun = tuple(_not_begun(loaded, task))
     return Unfinished(
         task=spoken(text_of(task[0]["message"]))[1],
-        finished=tuple(_label(intent) for call_id, intent in intents.items() if call_id in done),
+        finished=tuple(_label(intent) for intent, result in _calls(task) if result is not None),
         unknown=tuple(_label(intent) for intent in loaded.in_flight),
         not_begun=not_begun,
         partial=len(loaded.partial.strip()),
@@ -73,6 +69,24 @@ def _not_begun(loaded: Loaded, task: list[Record]) -> Iterator[str]:
         if call["id"] in owed:
             arguments = parse_arguments(call["function"]["arguments"])
             yield _label({"name": call["function"]["name"], "arguments": arguments})
+
+
+def _calls(records: list[Record]) -> list[tuple[Record, Record | None]]:
+    """The intents, each with its result where it has one: a server may number the calls of each reply anew."""
+    calls = list[tuple[Record, Record | None]]()
+    places = dict[Any, int]()
+    for record in records:
+        if record["type"] == "assistant":
+            places.clear()
+        elif record["type"] == "intent" and isinstance(call_id := record.get("call_id"), str):
+            places[call_id] = len(calls)
+            calls.append((record, None))
+        elif record["type"] == "result" and isinstance(message := record.get("message"), dict):
+            call_id = message.get("tool_call_id")
+            place = places.pop(call_id, None) if isinstance(call_id, str) else None
+            if place is not None:
+                calls[place] = (calls[place][0], record)
+    return calls
 
 
 def _begins(record: Record) -> bool:
@@ -112,10 +126,9 @@ def changed_since(loaded: Loaded, workspace: Path) -> list[str]:
 
 def _paths(records: list[Record]) -> Iterator[str]:
     """The files with a successful result, the last one first, and those a call was under way to."""
-    results = (r for r in records if r["type"] == "result" and isinstance(r.get("message"), dict))
-    failed = {r["message"].get("tool_call_id") for r in results if r.get("is_error")}
-    for record in reversed(records):
-        if record["type"] == "intent" and record.get("call_id") not in failed and (path := _path(record)):
+    for intent, result in reversed(_calls(records)):
+        failed = intent.get("begun") is False if result is None else result.get("is_error")
+        if not failed and (path := _path(intent)):
             yield path
 
 

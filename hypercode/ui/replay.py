@@ -12,6 +12,8 @@ from hypercode import events
 from hypercode.events import Bus, Event
 from hypercode.memory.export import replay
 from hypercode.memory.history import Loaded
+from hypercode.memory.records import Record
+from hypercode.messages import is_report
 from hypercode.ui import render
 from hypercode.ui.clean import clean
 from hypercode.ui.hooks import Choice, Hooks
@@ -30,7 +32,11 @@ _NEXT, _ALL, _STOP = Choice("n", "next"), Choice("a", "all the rest"), Choice("q
 
 
 def scenes(loaded: Loaded) -> Iterator[tuple[float, Event]]:
-    """The session's events, each with the seconds since its start; what a crash left open is closed."""
+    """The session's events, each with the seconds since its start; what a crash left open is closed.
+
+    Without what was not seen when it ran: a message that was stopped before it was handed over, a call noted as not begun.
+    """
+    loaded = replace(loaded, records=_seen(loaded.records))
     running: dict[str, str] = {}
     seconds = 0.0
     for seconds, event in replay(loaded):
@@ -42,6 +48,37 @@ def scenes(loaded: Loaded) -> Iterator[tuple[float, Event]]:
             yield from _closed(running, seconds)
         yield seconds, event
     yield from _closed(running, seconds)
+
+
+def _seen(records: list[Record]) -> list[Record]:
+    kept = list[Record]()
+    waiting: dict[str, Record] = {}  # calls that did not begin, until their results
+    for record in records:
+        kind, call_id = record["type"], record.get("call_id")
+        if kind == "rewind" and (first := _stopped(kept, record.get("to"))) is not None:
+            kept[first:] = [r for r in kept[first:] if r["type"] != "user"]
+            continue
+        if kind == "intent" and record.get("begun") is False and isinstance(call_id, str):
+            waiting[call_id] = record
+            continue
+        if kind == "result" and isinstance(message := record.get("message"), dict):
+            noted = waiting.pop(str(message.get("tool_call_id")), None)
+            kept += [noted] if noted is not None else []
+        kept.append(record)
+    return kept
+
+
+def _stopped(records: list[Record], number: Any) -> int | None:
+    """The place of the message with that number if it was never handed over: nothing but notices has come since."""
+    for place in range(len(records) - 1, -1, -1):
+        record = records[place]
+        message = record.get("message")
+        said = record["type"] == "user" and isinstance(message, dict) and not is_report(message)
+        if said and record.get("seq") == number:
+            return place
+        if not said and record["type"] != "notice":
+            return None
+    return None
 
 
 def _closed(running: dict[str, str], seconds: float) -> Iterator[tuple[float, Event]]:

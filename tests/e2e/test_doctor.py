@@ -26,7 +26,7 @@ from list_server import ListServer
 from stage import HYPERCODE, answer, call, chunk, text
 
 from hypercode import checkup
-from hypercode.config import Config
+from hypercode.config import Config, Folders
 from hypercode.doctor_box import Ground, attack, look_at_box
 from hypercode.doctor_model import look_at_model
 from hypercode.doctor_stream import measure
@@ -515,3 +515,40 @@ def test_the_stream_is_measured_only_when_asked_for(stage):
     assert s.requests() == []
     assert len(of(examined(s, "--stream"), "stream")) == 5
     assert len(s.requests()) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder in which nobody can make one")
+def test_the_sandbox_is_tried_with_the_folders_of_a_session(stage):
+    found = examined(stage(), code=1, HYPERCODE_HOME="/proc/hypercode")
+    (box,) = [f for f in found if f["area"] == "sandbox"]
+    why = "It needs /proc/hypercode, which cannot be made (No such file or directory); HYPERCODE_HOME names another place."
+    assert (box["level"], box["text"]) == ("warning", f"Sandbox: none — every command asks. {why}")
+    assert box["todo"].startswith("Make that folder one that you can write to")
+
+
+@needs_box
+async def test_the_temporary_folder_of_a_session_is_used_and_left_as_it_was(tmp_path):
+    folders = Folders.of({"HYPERCODE_HOME": str(tmp_path)})
+    found = await look_at_box(Config(), {"PATH": os.environ["PATH"]}, folders)
+    assert [f.level for f in found] == ["ok", "ok"]
+    assert list((tmp_path / "cache/temp").iterdir()) == []
+
+
+@needs_box
+@pytest.mark.parametrize("place", ["a.txt", "new.txt", "folder/new.txt"])
+def test_a_change_on_a_disk_that_cannot_be_written_says_so(stage, place):
+    """What the doctor says of the folder is what the model is told of a file in it."""
+    edits = [{"old": "a", "new": "b"}]
+    change = (
+        ("edit", {"path": place, "edits": edits}) if place == "a.txt" else ("write", {"path": place, "content": "b"})
+    )
+    s = stage(
+        answer(call("read", {"path": "a.txt"}, "c1", 0), call(*change, "c2", 1)),
+        answer(text("done")),
+    )
+    (s.workspace / "a.txt").write_text("a\n")
+    words = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", s.workspace, s.workspace, HYPERCODE]
+    words += ["run", "go", "--no-sandbox", "--mode", "edits", "--output", "jsonl"]
+    done = subprocess.run(words, cwd=s.workspace, env=s.environment(), capture_output=True, text=True, timeout=60)
+    ends = [e for e in map(json.loads, done.stdout.splitlines()) if e["type"] == "tool_execution_end"]
+    assert [e["output"] for e in ends if e["call_id"] == "c2"] == [f"io: {place}: its file system is read-only."]

@@ -134,3 +134,35 @@ def test_from_another_folder_the_session_is_judged_in_its_own(session):
     other.mkdir()
     here = replayed(session)
     assert replayed(session, "--cwd", str(other)) == here
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_calls_that_a_crash_kept_from_their_question_are_judged_too(session, resumed):
+    """Also when the session has gone on since; a call that was run is judged once."""
+    records = [json.loads(line) for line in session.saved.read_bytes().splitlines()]
+    whole = replayed(session)["calls"]
+    last = next(n for n, r in enumerate(records) if r["type"] == "intent" and r["call_id"] == "c8")
+    kept = session.saved.read_bytes().splitlines(True)[: last + 1]
+    if resumed:
+        owed = [f"c{n}" for n in range(8, len(CALLS))]
+        results = [{"type": "result", "message": {"role": "tool", "tool_call_id": i, "content": "x"}} for i in owed]
+        kept += [json.dumps({**result, "kind": "unknown"}).encode() + b"\n" for result in results]
+    session.saved.write_bytes(b"".join(kept))
+    assert replayed(session)["calls"] == whole
+
+
+def test_calls_of_a_reply_that_was_cut_are_no_calls(stage):
+    s = stage(answer(call("bash", {"command": "ls"}, "c1", 0), finish="length"), answer(text("done")))
+    s.run("run", "go")
+    [s.saved] = (s.home / "hypercode/state/sessions").glob("*/*.jsonl")
+    assert b'"assistant"' in s.saved.read_bytes()
+    assert replayed(s)["calls"] == []
+
+
+def test_what_was_not_run_is_recorded_as_not_begun(session):
+    """A kill between the record of a refused call and that of its result tells of nothing that was done."""
+    records = [json.loads(line) for line in session.saved.read_bytes().splitlines()]
+    begun = {r["call_id"] for r in records if r["type"] == "intent" and r.get("begun", True)}
+    failed = {r["message"]["tool_call_id"] for r in records if r["type"] == "result" and r["is_error"]}
+    assert {"c0", "c3", "c7"} <= begun
+    assert not begun & failed

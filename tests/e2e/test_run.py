@@ -360,6 +360,29 @@ def test_a_configuration_that_cannot_be_written(stage):
     assert "cannot be written (Permission denied); `hypercode config init --stdout`" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("home", "folder", "why"),
+    [
+        ("/proc/hypercode", "/proc/hypercode", "No such file or directory"),
+        ("{home}/file/below", "{home}/file/below", "Not a directory"),
+        ("{home}/file", "{home}/file", "a file is in its place"),
+        ("{home}/" + 300 * "n", "{home}/" + 300 * "n", "File name too long"),
+        ("{home}/loop", "{home}/loop", "a file is in its place"),
+    ],
+)
+def test_a_configuration_whose_folder_cannot_be_made(stage, home, folder, why):
+    s = stage()
+    (s.home / "file").touch()
+    (s.home / "loop").symlink_to("loop")
+    home, folder = home.format(home=s.home), folder.format(home=s.home)
+    done = s.run("config", "init", HYPERCODE_HOME=home)
+    what = (
+        f"cannot be written: the folder {folder} cannot be made ({why}); `hypercode config init --stdout` prints what"
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"hypercode: {home}/config.toml: {what} would be in it\n"
+
+
 def test_a_word_that_is_no_command_is_answered_with_both_ways(stage):
     s = stage(answer(text("zzhello")))
     done = s.run("-c", "hello", "you")

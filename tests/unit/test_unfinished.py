@@ -1,5 +1,6 @@
 """What a crash left undone, and where a conversation goes on after it, a rewind or a compaction."""
 
+import json
 import os
 from dataclasses import replace
 
@@ -176,3 +177,60 @@ def test_a_message_that_is_taken_back_leaves_the_cut_before_it_to_be_told(tmp_pa
     assert loaded(tmp_path, *cut, *more).broken == ""
     assert loaded(tmp_path, *cut, *more, ("rewind", {"to": 3 + len(more)})).broken == "aborted"
     assert loaded(tmp_path, *cut, *more, ("rewind", {"to": 2})).broken == ""
+
+
+def again(name, **arguments):
+    """A reply of a server that numbers the calls of each reply anew, and what is noted before its call is run."""
+    asked = ("assistant", {"message": assistant("", call("call_0", name, json.dumps(arguments)))})
+    return [asked, ("intent", {"call_id": "call_0", "name": name, "arguments": arguments})]
+
+
+GIVEN = ("result", {"message": tool_result("call_0", "out")})
+WRONG = ("result", {"message": tool_result("call_0", "missing_file: …"), "is_error": True})
+
+
+def test_calls_that_are_numbered_anew_in_each_reply_are_paired_in_order(tmp_path):
+    before = [SAID, *again("read", path="a.md"), GIVEN, TURN]
+    running = loaded(tmp_path, *before, *again("bash", command="rm zzz"))
+    assert unfinished(running) == Unfinished("do it", ("read a.md",), ("bash rm zzz",), (), 0, False)
+    assert running.messages[-1] == tool_result("call_0", "[interrupted: what this call did is not known]")
+    asked = loaded(tmp_path, *before, *again("bash", command="rm zzz")[:1])
+    assert unfinished(asked) == Unfinished("do it", ("read a.md",), (), ("bash rm zzz",), 0, False)
+    assert asked.messages[-1] == tool_result("call_0", "[not run: hypercode ended before this call]")
+    assert asked.notices == []
+    both = loaded(tmp_path, *before, *again("bash", command="rm zzz"), GIVEN, TURN)
+    assert unfinished(both) == Unfinished("do it", ("read a.md", "bash rm zzz"), (), (), 0, True)
+
+
+def test_a_call_that_had_begun_when_a_rewind_goes_back_to_it_is_not_said_to_be_not_run(tmp_path):
+    later = [("user", {"message": user("next")}), ("assistant", {"message": assistant("done")}), TURN]
+    session = loaded(tmp_path, SAID, *again("bash", command="rm zzz"), *later, ("rewind", {"to": 4}))
+    assert session.messages[-1] == tool_result("call_0", "[interrupted: what this call did is not known]")
+
+
+def test_files_of_calls_that_are_numbered_anew(tmp_path):
+    """A call that failed says nothing of the others with its number."""
+    (tmp_path / "a.md").write_text("a")
+    read = [SAID, *again("read", path="a.md"), GIVEN, *again("read", path="b.md"), WRONG]
+    assert changed_since(loaded(tmp_path, *read), tmp_path) == ["a.md"]
+
+
+NOT_BEGUN = ("intent", {**BEGUN[1], "begun": False})
+
+
+def test_a_call_that_was_refused_has_not_begun(tmp_path):
+    """It is noted only with its result; where a kill comes between the two, nothing of it was done."""
+    session = loaded(tmp_path, SAID, ASKED, NOT_BEGUN)
+    assert unfinished(session) == Unfinished("do it", (), (), (LS, WRITE), 0, False)
+    assert session.messages[2:] == [tool_result(i, "[not run: hypercode ended before this call]") for i in ("c1", "c2")]
+    assert (session.in_flight, session.notices) == ([], [])
+    refused = loaded(tmp_path, SAID, ASKED, NOT_BEGUN, DONE)
+    assert unfinished(refused) == Unfinished("do it", (LS,), (), (WRITE,), 0, False)
+
+
+def test_what_was_noted_of_a_refused_call_is_known_in_a_damaged_session_too(tmp_path):
+    records = [("user", 1, SAID[1]), ("assistant", 2, ASKED[1]), ("intent", 3, NOT_BEGUN[1])]
+    lines = [encode({"type": kind, "time": 1.0, "seq": n, **fields}) for kind, n, fields in records]
+    session = rebuild(tmp_path / "s.jsonl", scan(b"".join([*lines, b'{"type":"no'])))
+    unknown = tool_result("c2", "[interrupted: what this call did is not known]")
+    assert session.messages[2:] == [tool_result("c1", "[not run: hypercode ended before this call]"), unknown]
