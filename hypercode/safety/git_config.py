@@ -22,6 +22,7 @@ __all__ = [
     "object_format",
     "pointed",
     "runs",
+    "runs_in",
 ]
 
 _LIMIT = 300_000
@@ -61,13 +62,16 @@ def runs(git: Path, *, reading: bool = False) -> str:
         if target is None:
             return ""  # git takes no repository from there
         folder = target
-    for place in dict.fromkeys((folder, common_folder(folder))):
-        for name in ("config", "config.worktree"):
-            if found := _setting(place / name, reading):
-                return found
-        if found := _hook(place / "hooks", reading):
+    places = dict.fromkeys((folder, common_folder(folder)))
+    return next((found for place in places if (found := runs_in(place, git, reading=reading))), "")
+
+
+def runs_in(folder: Path, git: Path, *, reading: bool = False) -> str:
+    """The same for one folder that is meant by the `.git` at a path: what its own settings and hooks run."""
+    for name in ("config", "config.worktree"):
+        if found := _setting(folder / name, git, reading):
             return found
-    return ""
+    return _hook(folder / "hooks", reading)
 
 
 def looks_bare(names: set[str]) -> bool:
@@ -125,7 +129,7 @@ def _hook(folder: Path, reading: bool) -> str:
     return f"the hook {found}" if found else ""
 
 
-def _setting(path: Path, reading: bool) -> str:
+def _setting(path: Path, git: Path, reading: bool) -> str:
     """The first setting that names a program."""
     try:
         if not os.path.isfile(path):
@@ -138,10 +142,25 @@ def _setting(path: Path, reading: bool) -> str:
     try:
         for section, name, key, value in entries(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")):
             if names_program(section, key, value, reading):
+                if (section, key) == ("core", "worktree") and value and _leads_back(path.parent, value, git):
+                    continue  # so git itself sets up a submodule
                 return ".".join(part for part in (section, name, key) if part)
     except ValueError:
         return f"{path.name}, which is not written as git writes it"
     return ""
+
+
+def _leads_back(folder: Path, value: str, git: Path) -> bool:
+    """Whether the work tree that a git folder names is the one whose `.git` file points to that folder.
+
+    Of a `.git` file only the tree in which it lies itself; a folder called `.git` has its tree around it and needs to name none.
+    """
+    tree = os.path.realpath(folder / value) if "\0" not in value else ""
+    pointer = Path(tree, ".git")
+    if not tree or not os.path.isfile(pointer) or (git.name == ".git" and os.path.realpath(git.parent) != tree):
+        return False
+    target = pointed(pointer)
+    return target is not None and os.path.realpath(target) == os.path.realpath(folder)
 
 
 def names_program(section: str, key: str, value: str | None, reading: bool) -> bool:

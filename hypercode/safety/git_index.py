@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hypercode.safety.bounded_read import whole
@@ -23,31 +23,38 @@ _KNOWN_EXTENSIONS = (b"link", b"sdir")
 
 
 class Tracked:
-    """The tracked files of the repositories asked about; each index is read once."""
+    """The tracked files of the repositories asked about; each index is read once.
 
-    def __init__(self) -> None:
+    `made_lately` says of the path of a `.git` whether it was made so lately that a missing index may still be to come.
+    """
+
+    def __init__(self, made_lately: Callable[[str], bool] = lambda _: False) -> None:
+        self._made_lately = made_lately
         self._names: dict[Path, Sequence[bytes] | None] = {}
         self._left = _MOST_BYTES
 
     def holds(self, path: Path) -> bool | None:
         """Whether git tracks a file, or something in a folder, in the innermost repository around it.
 
-        None where there is a repository whose index cannot be read or understood.
+        None where there is a repository whose index cannot be read or understood, or is being written at this moment: a
+        checkout locks it first, and while it goes on nothing is listed.
         """
         found = next(((tree, git) for tree in path.parents if (git := _repository(tree)) is not None), None)
         if found is None or any(part.casefold() == ".git" for part in path.relative_to(found[0]).parts):
             return False  # of its own folder git tracks nothing, whatever an index says
         tree, git = found
         if tree not in self._names:
-            self._names[tree] = self._read(git)
+            self._names[tree] = self._read(tree, git)
         names, name = self._names[tree], os.fsencode(path.relative_to(tree))
         return None if names is None else _in(names, name) or _in(names, name + b"/", begins=True)
 
-    def _read(self, git: Path) -> Sequence[bytes] | None:
+    def _read(self, tree: Path, git: Path) -> Sequence[bytes] | None:
+        if os.path.lexists(git / "index.lock"):
+            return None
         try:
             return sorted(set(self._tracked(git)))
         except FileNotFoundError:
-            return ()
+            return None if self._made_lately(f"{tree}/.git") else ()
         except (OSError, ValueError, IndexError, KeyError):
             return None
 

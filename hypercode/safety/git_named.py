@@ -13,9 +13,9 @@ from itertools import chain, islice
 from pathlib import Path
 
 from hypercode.safety.bounded_read import names_in, start_of
-from hypercode.safety.git_config import common_folder, entries, names_program, pointed
+from hypercode.safety.git_config import common_folder, entries, names_program, pointed, runs_in
 
-__all__ = ["folders_of", "named"]
+__all__ = ["folders_of", "named", "shared"]
 
 _LIMIT = 100_000
 _MOST_SETTINGS, _MOST_FILES, _MOST_BASES, _MOST_HOOKS, _MOST_NAMED = 2_000, 20, 8, 300, 200
@@ -29,6 +29,22 @@ def folders_of(place: str) -> list[str]:
     if not os.path.isdir(place):
         folder = pointed(Path(place))
     return [] if folder is None else list(dict.fromkeys((str(folder), str(common_folder(folder)))))
+
+
+def shared(place: str) -> str:
+    """The folder that a linked work tree shares with others, where it knows the `.git` file at this path and all that the file
+    makes git run comes from it; empty otherwise."""
+    folder = None if os.path.isdir(place) else pointed(Path(place))
+    if folder is None or runs_in(folder, Path(place)):
+        return ""
+    common = os.path.realpath(common_folder(folder))
+    try:
+        back = start_of(str(folder / "gitdir"), _LIMIT).rstrip(b"\r\n")
+    except OSError:
+        return ""
+    if b"\0" in back or os.path.realpath(folder / os.fsdecode(back)) != os.path.realpath(place):
+        return ""
+    return common if common != os.path.realpath(folder) else ""
 
 
 def named(place: str) -> tuple[list[str], list[str]]:

@@ -55,13 +55,16 @@ class Repositories:
     """The git folders below some roots, and the settings there that programs obey.
 
     `linked` are folders elsewhere that a command can write to as well; they count as far as a link below the roots leads there.
+    `without` are those that no command can write to, wherever they lie; they are not looked into.
 
     Bounded: what lies beyond 10 000 folders (20 000 as one looks again), 500 repositories or 500 settings is not looked at,
     nor what lies beyond 1 000 folders of each kind that tools fill.
     """
 
-    def __init__(self, roots: Iterable[Path], linked: Iterable[Path] = ()) -> None:
+    def __init__(self, roots: Iterable[Path], linked: Iterable[Path] = (), without: Iterable[Path] = ()) -> None:
         self._roots = [str(root) for root in roots]
+        self._without = frozenset(map(str, without)) - frozenset(self._roots)
+        self._judged_in: Mapping[str, Folder] = {}
         self._linked = tuple(os.path.realpath(folder) for folder in linked)
         self._folders: dict[str, Folder] = {}
         self._own = 0
@@ -93,19 +96,31 @@ class Repositories:
         return {place: said for place, (_, said) in self._said.items()}
 
     @property
+    def without(self) -> list[str]:
+        """The folders that are not looked into."""
+        return sorted(self._without)
+
+    @property
     def folders(self) -> Mapping[str, Folder]:
         """The folders of the last walk, by path; the next one makes a new mapping."""
         return self._folders
 
     def obeyed(self, skip: Collection[str] = ()) -> dict[str, str]:
-        """The settings that the last look found, with the state of each; `skip` and what is in it is left out.
+        """The settings that the last look found, with the state of each; what is in one of `skip` is left out.
 
         A folder that cannot be listed counts as one, and so do the hooks of repositories and what their settings name.
         """
         hidden = [path for path, folder in self._folders.items() if not folder.listable]
         names = [f"{path}/{name}" for path, folder in self._folders.items() for name in folder.obeyed]
         bare = [f"{path}/{name}" for path in self._bare for name in ("config", "hooks")]
-        states = self._states.look((*names, *hidden, *bare, *self._named_inside()), skip)
+        before, listings = self._judged_in, dict[str, frozenset[str]]()
+
+        def is_news(path: str) -> bool:
+            folder = os.path.dirname(path)
+            return folder in before or _is_new(folder, before, listings)
+
+        states = self._states.look((*names, *hidden, *bare, *self._named_inside()), skip, is_news)
+        self._judged_in = self._folders
         self.beyond |= self._states.beyond
         self.own_beyond |= self._states.beyond
         return states
@@ -183,7 +198,7 @@ class Repositories:
 
         The latter are returned; `miss` is told of what is too much.
         """
-        known, lstat = self._folders, os.lstat
+        known, without, lstat = self._folders, self._without, os.lstat
         level, crowds, tools = list(waiting), list[str](), list[str]()
         while (level or crowds) and most > 0:
             if not level:
@@ -192,6 +207,8 @@ class Repositories:
                 level.sort(key=lambda path: path not in known)
             below: list[str] = []
             for path in level[:most]:
+                if path in without:
+                    continue
                 try:
                     status = lstat(path)
                 except OSError as error:
@@ -220,18 +237,12 @@ class Repositories:
     def _miss(self, paths: list[str]) -> None:
         """Note that folders are not looked at, and how many of them the last look had seen or had not been there then."""
         self.beyond |= bool(paths)
-        self._unseen += sum(path in self._folders or self._is_new(path) for path in paths) if self._folders else 0
+        known, listings = self._folders, dict[str, frozenset[str]]()
+        self._unseen += sum(path in known or _is_new(path, known, listings) for path in paths) if known else 0
 
     def _miss_tools(self, paths: list[str]) -> None:
         """The same for folders that tools fill with thousands at a time; there it is no news."""
         self.beyond |= bool(paths)
-
-    def _is_new(self, path: str) -> bool:
-        """Whether the last look says that a folder was not there."""
-        folder, _, name = path.rpartition("/")
-        while folder and folder not in self._folders:
-            folder, _, name = folder.rpartition("/")
-        return folder in self._folders and name not in self._folders[folder].below
 
     def _judged(self, place: str) -> tuple[_Times, str]:
         folder = Path(place)
@@ -242,6 +253,18 @@ class Repositories:
             return known
         said = runs(folder) or _hidden_hooks(folders_of(place))
         return times, f"{said}\n{_digest(settings[:2])}" if said else ""
+
+
+def _is_new(path: str, known: Mapping[str, Folder], listings: dict[str, frozenset[str]]) -> bool:
+    """Whether a look at these folders says that a folder was not there; `listings` keeps what is asked for again."""
+    folder, _, name = path.rpartition("/")
+    while folder and folder not in known:
+        folder, _, name = folder.rpartition("/")
+    if folder not in known:
+        return False
+    if folder not in listings:
+        listings[folder] = frozenset(known[folder].below)
+    return name not in listings[folder]
 
 
 def looking_runs(workspace: Path) -> str:

@@ -12,10 +12,10 @@ import re
 import stat
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from fnmatch import fnmatchcase, translate
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from hypercode.safety.bounded_read import start_of
 from hypercode.safety.path_rules import INSTRUCTS, RUNS_ALONE, STEERS
 
 __all__ = [
+    "Records",
     "States",
     "came_whole",
     "comes_with_packages",
@@ -30,7 +31,6 @@ __all__ = [
     "leads_to_obeyed",
     "must_not_appear",
     "obeyed_names",
-    "recorded",
     "state_of",
 ]
 
@@ -55,6 +55,7 @@ _HARMLESS_LINE = re.compile(
 """Of `pyvenv.cfg` what only says how it was made last; anything else may be what Python obeys, in whatever spelling."""
 _PYTHON_PACKAGES = ("site-packages", "dist-packages")
 _PACKAGES = frozenset(("node_modules", *_PYTHON_PACKAGES))
+_RECORDED = re.compile(rb"(?m)^[^\n]{1,4096},sha256=[\w-]{43}(?=,)")
 _STARTED = ("activate", "python")
 """How the names begin of what a shell or an editor starts of a virtual environment without looking."""
 _NOT_STORED = ("/proc/", "/sys/", "/dev/")
@@ -113,7 +114,7 @@ def comes_with_packages(path: str, root: str) -> bool:
     return base in _PYTHON_PACKAGES and _is_hook(name)
 
 
-def came_whole(path: str, folders: Container[str]) -> bool:
+def came_whole(path: str, folders: Container[str], records: Records) -> bool:
     """Whether a package brought it: where it lies there was no folder before, or the package's own list has it as it is.
 
     `folders` are those that were there; a folder put in the place of another is not new.
@@ -121,30 +122,43 @@ def came_whole(path: str, folders: Container[str]) -> bool:
     folder = os.path.dirname(path)
     if folder.endswith("/__pycache__"):
         folder = os.path.dirname(folder)
-    return folder not in folders or recorded(path)
+    return folder not in folders or records.hold(path)
 
 
-def recorded(path: str) -> bool:
-    """Whether a file is as an installed Python package's list of files says (the `RECORD` of its `.dist-info`).
+class Records:
+    """What installed Python packages say that their files are (the `RECORD` of a `.dist-info`); each list is read once.
 
-    Never for what Python itself runs at each start: whoever writes such a file can write the list as well.
+    Bounded: of lists and of files that are compared with them 50 MB are read in all; what lies beyond is not as recorded.
     """
-    site = next((str(p) for p in Path(path).parents if p.name in _PYTHON_PACKAGES), None)
-    if site is None or _is_hook(os.path.basename(path)):
-        return False
-    left = _MOST_RECORDS
-    try:
-        digest = urlsafe_b64encode(sha256(_read(path, _MOST_RECORD)).digest()).rstrip(b"=")
-        line = b"\n" + f"{path[len(site) + 1 :]},sha256=".encode("utf-8", "surrogateescape") + digest + b","
-        for name in os.listdir(site):
-            if name.endswith(".dist-info") and left > 0:
-                record = _read(f"{site}/{name}/RECORD", _MOST_RECORD)
-                left -= len(record)
-                if line in b"\n" + record:
-                    return True
-    except OSError:
-        pass
-    return False
+
+    def __init__(self) -> None:
+        self._left = _MOST_RECORDS
+        self._sites: dict[str, frozenset[bytes]] = {}
+
+    def hold(self, path: str) -> bool:
+        """Whether a file is as one of the lists says.
+
+        Never for what Python itself runs at each start: whoever writes such a file can write the list as well.
+        """
+        site = next((str(p) for p in Path(path).parents if p.name in _PYTHON_PACKAGES), None)
+        if site is None or _is_hook(os.path.basename(path)):
+            return False
+        if site not in self._sites:
+            self._sites[site] = frozenset(self._lines(site))
+        name = path[len(site) + 1 :].encode("utf-8", "surrogateescape")
+        digest = urlsafe_b64encode(sha256(self._content(path)).digest()).rstrip(b"=") if self._sites[site] else b""
+        return name + b",sha256=" + digest in self._sites[site]
+
+    def _lines(self, site: str) -> Iterator[bytes]:
+        """Name and hash of each file."""
+        names = (name for name in _listed(site) or () if name.endswith(".dist-info"))
+        for found in chain.from_iterable(_RECORDED.finditer(self._content(f"{site}/{name}/RECORD")) for name in names):
+            yield found[0]
+
+    def _content(self, path: str) -> bytes:
+        data = _read(path, min(_MOST_RECORD, self._left)) if self._left > 0 else b""
+        self._left -= len(data)
+        return data
 
 
 def _is_hook(name: str) -> bool:
@@ -164,8 +178,13 @@ class States:
         self.unseen = 0
         """How many of them appeared, in all looks but the first, that could not be looked at."""
 
-    def look(self, paths: Iterable[str], skip: Collection[str] = ()) -> dict[str, str]:
-        """The state of each that exists, the outermost only; `skip` and what is in it is left out."""
+    def look(
+        self, paths: Iterable[str], skip: Collection[str] = (), is_news: Callable[[str], bool] = lambda _: True
+    ) -> dict[str, str]:
+        """The state of each that exists, the outermost only; what is in one of `skip` is left out.
+
+        `is_news` says of one that is named for the first time whether it can have appeared since the last look.
+        """
         states: dict[str, tuple[_Signature, str]] = {}
         self.beyond = False
         covered = set(skip)
@@ -173,13 +192,13 @@ class States:
         things = {False: _MOST_THINGS, True: 2 * _MOST_THINGS}  # apart, so that new ones hide no change of others
         files = {False: _MOST_IN_ALL, True: 2 * _MOST_IN_ALL}
         for path in names:
-            if path in covered or any(above in covered for above in _above(path)):
+            if path in states or any(above in covered for above in _above(path)):
                 continue
             known = self._known.get(path)
             kind = known is not None
             if not things[kind] or files[kind] <= 0:
                 self.beyond = True
-                self.unseen += bool(self._names) and path not in self._names
+                self.unseen += bool(self._names) and path not in self._names and is_news(path)
                 continue
             covered.add(path)
             entries = _entries(path)

@@ -159,8 +159,12 @@ class Box:
 
     def _repositories(self) -> Repositories:
         if not self._walk:
-            self._walk.append(Repositories(self.policy.roots, [self.policy.temp]))
+            self._walk.append(self._new_walk())
         return self._walk[0]
+
+    def _new_walk(self) -> Repositories:
+        hidden = [self.policy.quarantine, *self.policy.own]
+        return Repositories(self.policy.roots, [self.policy.temp], hidden)
 
     def _watch(self, profile: Profile) -> tuple[Watch, list[Path]]:
         """What is watched during a command, and the places that stay as they are; looks at the folders once."""
@@ -172,7 +176,8 @@ class Box:
         steady = {place for place in (*self.policy.roots, *gits) if self.policy.steady(place)}
         for path in guarded:
             is_git = path.name == ".git"
-            watch.add(path, text=is_git and os.path.isfile(path), repository=is_git, fixed=path.parent in steady)
+            is_text = is_git and os.path.isfile(path)
+            watch.add(path, text=is_text, repository=is_git, fixed=path.parent in steady)
         watch.obeyed()
         for git in gits:
             for place in (git / name for name in HOOK_PLACES):

@@ -21,49 +21,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hypercode.safety.bounded_read import whole
 from hypercode.safety.git_index import Tracked
+from hypercode.safety.git_named import shared
 from hypercode.safety.git_watch import Folder, Repositories
-from hypercode.safety.obeyed import came_whole, comes_with_packages, last_change, must_not_appear, state_of
+from hypercode.safety.obeyed import (
+    Records,
+    came_whole,
+    comes_with_packages,
+    last_change,
+    must_not_appear,
+    state_of,
+)
 from hypercode.safety.private_file import put_aside
 from hypercode.safety.put_away import make_link, make_text, put_away
 from hypercode.safety.watch_note import Note, notes, read_note
+from hypercode.safety.watch_seen import Seen, content_of, git_changed_later, inode_of, link_of, moved_later, node_of
 from hypercode.safety.watch_words import MOST_NAMED, each, on_one_line, some
 
 __all__ = ["Seen", "Watch", "recover"]
 
 _ROUNDS = 10  # of looking again, since what was put away may have hidden more
-_MOST_SEEN = 5_000
-_MOST_TEXT = 64_000
 _SLACK = 20_000_000  # ns by which the clock of a file system may lag behind
 _NOTED = (
     *("missing", "never", "repositories", "links", "nodes", "texts", "fixed"),
-    *("roots", "places", "names", "unsure", "beyond", "started"),
+    *("roots", "places", "names", "unsure", "beyond", "started", "mounted", "stood", "without"),
 )
-_JUDGED_BY = ("", "/HEAD", "/config", "/config.worktree", "/commondir", "/hooks")
-"""In a git folder: what decides about what it runs.  The folder itself changes with each git command, so a file counts only."""
-
-
-class Seen:
-    """The name and content of what was obeyed in this session, the last 5 000: what comes back is nothing new.
-
-    `missed` are the places of git folders that were empty at some time: what is there now is none of the person's from before.
-    """
-
-    def __init__(self) -> None:
-        self._pairs: dict[tuple[str, str], None] = {}
-        self.missed: set[str] = set()
-
-    def add(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Note what is there before a command."""
-        for pair in pairs:
-            self._pairs.pop(pair, None)
-            self._pairs[pair] = None
-        while len(self._pairs) > _MOST_SEEN:
-            del self._pairs[next(iter(self._pairs))]
-
-    def __contains__(self, pair: object) -> bool:
-        return pair in self._pairs
 
 
 @dataclass(slots=True)
@@ -72,7 +54,7 @@ class Watch:
 
     `missing` must not appear unless git brings it, `never` at all (`repositories` may, as long as they run nothing), `links`
     must stay the links they were, `nodes` the same file or folder (by device and inode), `texts` keep their content; the box
-    itself keeps what is `fixed`.  Below the `roots` git folders may appear and change as long as they run nothing that they did
+    itself keeps what is `fixed`, and what is `mounted` as long as the folder around it is the one it was (`stood`).  Below the `roots` git folders may appear and change as long as they run nothing that they did
     not run before (`places`); `walk` finds them.  So it finds what programs obey (`names`, with the state of each; None: not
     looked at); `folders` is where it had been, `seen` what there was before.  `unsure`: there was more than was looked at, so
     only what was changed after `started` (ns) counts as new.  `until` (ns): the command of a program that died ran no longer.
@@ -86,6 +68,9 @@ class Watch:
     nodes: dict[str, tuple[int, int]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     fixed: list[str] = field(default_factory=list)
+    mounted: list[str] = field(default_factory=list)
+    stood: dict[str, int] = field(default_factory=dict)
+    without: list[str] = field(default_factory=list)
     roots: list[str] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] | None = None
@@ -102,10 +87,16 @@ class Watch:
     foreign: list[str] = field(default_factory=list)
 
     def add(
-        self, path: Path, *, text: bool = False, repository: bool = False, never: bool = False, fixed: bool = False
+        self,
+        path: Path,
+        *,
+        text: bool = False,
+        repository: bool = False,
+        never: bool = False,
+        fixed: bool | None = None,
     ) -> None:
         """Note how a path is now; `text`: its content counts; `repository`: a harmless git folder may be made there; `never`: not
-        even git brings it; `fixed`: what is there is mounted, and so are the folders above it up to what cannot be written."""
+        even git brings it; `fixed`: what is there is mounted, and (True) so are the folders above it up to what cannot be written."""
         name = str(path)
         try:
             status = path.lstat()
@@ -114,26 +105,32 @@ class Watch:
             if repository:
                 self.seen.missed.add(name)
             return
-        content = _content(name) if text else None
         if stat.S_ISLNK(status.st_mode):
-            self.links[name] = _link(name) or ""
+            self.links[name] = link_of(name) or ""
             return
-        if content is not None:
+        if text and (content := content_of(name)) is not None:
             self.texts[name] = content
         else:
             self.nodes[name] = (status.st_dev, status.st_ino)
         if fixed:
             self.fixed.append(name)
+        elif fixed is not None:
+            self.mounted.append(name)
+            self._stand([os.path.dirname(name)])
+
+    def _stand(self, folders: Iterable[str]) -> None:
+        self.stood.update((folder, inode_of(folder) or 0) for folder in folders)
 
     def below(self, roots: Iterable[Path], walk: Repositories) -> None:
         """Note the git folders below some folders, as the walk finds them now."""
         self.roots, self.walk, self.places = [str(root) for root in roots], walk, walk.look()
-        self.beyond = walk.beyond
+        self.beyond, self.without = walk.beyond, walk.without
+        self._stand(self.roots)
 
     def obeyed(self) -> None:
         """Note what programs obey there, as the same walk found it, but for what has been added by itself."""
         if self.walk is not None:
-            self.names, self.folders = self.walk.obeyed(self._added()), self.walk.folders
+            self.names, self.folders = self._found(self.walk), self.walk.folders
             self.beyond, self.unsure, self.started = self.walk.beyond, self.walk.own_beyond, time.time_ns() - _SLACK
             self.unseen = self.walk.unseen
             self._see(self.walk)
@@ -144,8 +141,8 @@ class Watch:
 
     def finish(self) -> list[str]:
         """Put away what appeared, bring back what was changed; one sentence for each.  What cannot be looked at is one too."""
-        walk = self.walk or Repositories(map(Path, self.roots))
-        tracked = Tracked()
+        walk = self.walk or Repositories(map(Path, self.roots), without=map(Path, self.without))
+        tracked = Tracked(lambda place: place not in self.places and bool(walk.root_of(place)))
         reports = [
             *each(self.missing, lambda name: self._appeared(name, tracked)),
             *each(self.never, self._appeared),
@@ -170,10 +167,21 @@ class Watch:
     def _added(self) -> set[str]:
         return {*self.missing, *self.never, *self.repositories, *self.links, *self.nodes, *self.texts}
 
+    def _held(self, name: str) -> bool:
+        """Whether the box held in place what was there."""
+        folder = os.path.dirname(name)
+        return name in self.fixed or (name in self.mounted and self.stood.get(folder) == inode_of(folder))
+
+    def _moved_later(self, name: str) -> bool:
+        root = min((root for root in self.roots if name.startswith(f"{root}/")), key=len, default="")
+        return self.until is not None and bool(root) and moved_later(name, root, self.stood, self.until)
+
     def _by_command(self, name: str) -> bool:
         """Whether the command can have made or removed what is or was there."""
         if self.until is None:
             return True
+        if self._moved_later(name):
+            return False
         if os.path.lexists(name):
             return last_change(name) <= self.until
         folder = os.path.dirname(name)
@@ -185,6 +193,8 @@ class Watch:
 
     def _appeared(self, name: str, tracked: Tracked | None = None) -> Iterator[str]:
         if not os.path.lexists(name):
+            return
+        if tracked is not None and self._was_known(name, state_of(name)):
             return
         if not self._by_command(name):
             self.foreign.append(name)
@@ -198,7 +208,7 @@ class Watch:
 
     def _link_changed(self, name: str) -> Iterator[str]:
         target = self.links[name]
-        if _link(name) == target or self._all_gone(name):
+        if link_of(name) == target or self._all_gone(name):
             return
         if not self._by_command(name):
             self.foreign.append(name)
@@ -209,12 +219,12 @@ class Watch:
 
     def _node_changed(self, name: str) -> Iterator[str]:
         device, inode = self.nodes[name]
-        node = _node(name)
+        node = node_of(name)
         # the number of a device can be another after a start
         same = node is not None and node[1] == inode and (node[0] == device or self.until is not None)
         if same or self._all_gone(name):
             return
-        if name in self.fixed or not self._by_command(name):
+        if self._held(name) or not self._by_command(name):
             self.foreign.append(name)
             return
         away = put_away(name, self.quarantine) if node is not None else "Nothing is in its place."
@@ -222,10 +232,10 @@ class Watch:
 
     def _text_changed(self, name: str) -> Iterator[str]:
         text = self.texts[name]
-        if _content(name) == text or self._all_gone(name):
+        if content_of(name) == text or self._all_gone(name):
             return
         folder = os.path.dirname(name)
-        if name in self.fixed or not self._by_command(name):
+        if self._held(name) or not self._by_command(name):
             self.foreign.append(name)
         elif not os.path.lexists(folder):
             if not any(f.startswith(f"{folder}/") for f in self.texts if f < name):
@@ -237,34 +247,45 @@ class Watch:
 
     def _planted(self, walk: Repositories) -> Iterable[str]:
         found = walk.look()
-        return each(
-            [name for name, said in found.items() if said and said != self.places.get(name)],
-            lambda name: self._would_run(name, found[name].partition("\n")[0]),
-        )
+        news = [name for name, said in found.items() if said and said != self.places.get(name)]
+        reports = list(each(news, lambda name: self._would_run(name, found, walk)))
+        self.seen.appeared |= {name for name in found if not self._is_persons(name, found)}
+        return reports
 
-    def _would_run(self, name: str, what: str) -> Iterator[str]:
-        judged = [place for file in _JUDGED_BY if os.path.lexists(place := name + file)]
-        if self.until is not None and any(
-            last_change(p) > self.until for p in judged if p != name or os.path.isfile(p)
-        ):
+    def _would_run(self, name: str, found: Mapping[str, str], walk: Repositories) -> Iterator[str]:
+        what = found[name].partition("\n")[0]
+        common = shared(name)  # so that all of it comes from there
+        known = self._is_persons(common or name, found)
+        if common and known and found.get(common) == self.places.get(common):
+            return
+        if self._moved_later(name) or (self.until is not None and git_changed_later(name, self.until)):
             self.foreign.append(name)
             return
-        persons = name not in self.seen.missed and (name in self.fixed or name in self.nodes or name in self.texts)
-        if persons:  # a repository of theirs is not taken away for what was changed elsewhere
+        outside = common and not walk.root_of(common)  # where no command can make a repository know of a tree
+        if known or outside:  # one of theirs is not taken away for what was changed elsewhere
             self.left.append(f"{name} (would run {what})")
             return
         bare = not name.endswith("/.git")  # without HEAD such a folder is just a folder
         away = f"HEAD: {put_away(f'{name}/HEAD', self.quarantine)}" if bare else put_away(name, self.quarantine)
         yield f"{name} is a git repository that would run a program ({what}) when git is called there. {away}"
 
+    def _is_persons(self, name: str, found: Mapping[str, str]) -> bool:
+        """Whether a repository was there before the command, if only in another place from which it is gone."""
+        if name in self.seen.missed:
+            return False
+        if name in self.nodes or name in self.texts:
+            return self._held(name) or name not in self.seen.appeared
+        gone = (place for place, said in self.places.items() if said and said == found.get(name) and place not in found)
+        return (name in self.places or any(True for _ in gone)) and name not in self.seen.appeared
+
     def _obeyed(self, walk: Repositories, tracked: Tracked) -> Iterable[str]:
         if self.names is None:
             return ()
         if self.until is not None:
             self._see(walk)
-        away = list[str]()
+        away, records = list[str](), Records()
         for _ in range(_ROUNDS):
-            now = list(self._judged_all(walk.obeyed(self._added()), walk, tracked))
+            now = list(self._judged_all(self._found(walk), walk, tracked, records))
             away += now
             if not now:
                 break
@@ -274,16 +295,26 @@ class Watch:
             return [*away[:MOST_NAMED], rest]
         return away
 
-    def _judged_all(self, found: Mapping[str, str], walk: Repositories, tracked: Tracked) -> Iterator[str]:
-        return each(found, lambda name: self._judged(name, found[name], walk, tracked))
+    def _found(self, walk: Repositories) -> dict[str, str]:
+        """What programs obey, but for what has been added by itself; of that it is noted what was there before a command."""
+        added = self._added()
+        found = walk.obeyed(added)
+        if self.names is None:
+            self.seen.add((os.path.basename(name), state) for name, state in found.items() if name in added)
+        return {name: state for name, state in found.items() if name not in added}
 
-    def _judged(self, name: str, state: str, walk: Repositories, tracked: Tracked) -> Iterator[str]:
+    def _judged_all(
+        self, found: Mapping[str, str], walk: Repositories, tracked: Tracked, records: Records
+    ) -> Iterator[str]:
+        return each(found, lambda name: self._judged(name, found[name], walk, tracked, records))
+
+    def _judged(self, name: str, state: str, walk: Repositories, tracked: Tracked, records: Records) -> Iterator[str]:
         names = self.names or {}
         appeared = name not in names
         if state == names.get(name) or (appeared and self.unsure and last_change(name) < self.started):
             return
         packed = _packed(name, walk)
-        if self._was_known(name, state) or (packed and came_whole(name, self.folders or {})):
+        if self._was_known(name, state) or (packed and came_whole(name, self.folders or {}, records)):
             return
         if not self._by_command(name):
             self.foreign.append(name)
@@ -367,26 +398,3 @@ def _noted(content: dict[str, Any]) -> dict[str, Any]:
 
 def _packed(name: str, walk: Repositories) -> bool:
     return comes_with_packages(name, walk.root_of(name))
-
-
-def _link(name: str) -> str | None:
-    try:
-        return os.readlink(name)
-    except OSError:
-        return None
-
-
-def _node(name: str) -> tuple[int, int] | None:
-    try:
-        status = os.lstat(name)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _content(name: str) -> str | None:
-    """What is in a file of at most 64 000 bytes; a link is none, since what it leads to can change unseen."""
-    try:
-        return None if os.path.islink(name) else whole(name, _MOST_TEXT).decode("utf-8", "surrogateescape")
-    except OSError:
-        return None

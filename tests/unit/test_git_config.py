@@ -127,3 +127,26 @@ def test_layouts():
     assert looks_bare({"HEAD", "objects", "refs", "x"})
     assert looks_bare({"HEAD", "commondir"})
     assert not looks_bare({"HEAD", "objects"})
+
+
+def test_a_work_tree_that_is_named_is_harmless_only_where_it_leads_back(tmp_path):
+    """So git sets up a submodule; any other tree has git work where nobody called it."""
+    module = tmp_path / ".git/modules/lib"
+    for name in ("objects", "refs"):
+        (module / name).mkdir(parents=True)
+    (module / "HEAD").write_text("ref: refs/heads/main\n")
+    for name in ("lib", "copy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".git").write_text("gitdir: ../.git/modules/lib\n")
+    (tmp_path / "other").mkdir()
+    said = {}
+    for value in ("../../../lib", str(tmp_path / "lib"), "../../../other", "../../..", "../../../copy"):
+        (module / "config").write_text(f"[core]\n\tworktree = {value}\n")
+        said[value] = [runs(tmp_path / "lib/.git"), runs(module, reading=True)]
+    assert list(said.values()) == [
+        ["", ""],
+        ["", ""],
+        ["core.worktree", "core.worktree"],
+        ["core.worktree", "core.worktree"],
+        ["core.worktree", ""],
+    ]

@@ -163,3 +163,16 @@ def test_all_indexes_together_have_a_bound(tmp_path, monkeypatch):
         git(tmp_path / name, "add", ".")
     tracked = Tracked()
     assert [tracked.holds(tmp_path / name / ("n" * 200)) for name in ("a", "b", "c")] == [True, None, None]
+
+
+def test_an_index_that_is_being_written_or_still_to_come_says_nothing(tmp_path):
+    git(tmp_path, "init", "-q")
+    asked = []
+    assert Tracked().holds(tmp_path / "AGENTS.md") is False
+    assert Tracked(lambda place: asked.append(place) or True).holds(tmp_path / "AGENTS.md") is None
+    assert asked == [str(tmp_path / ".git")]
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
+    git(tmp_path, "read-tree", "HEAD")
+    assert Tracked(lambda _: True).holds(tmp_path / "AGENTS.md") is False
+    (tmp_path / ".git/index.lock").touch()
+    assert Tracked().holds(tmp_path / "AGENTS.md") is None

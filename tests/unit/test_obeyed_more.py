@@ -12,7 +12,7 @@ from box_help import BWRAP, git, left, lies, put, runner, workspace
 from hypercode.safety import git_watch, obeyed
 from hypercode.safety.git_named import named
 from hypercode.safety.git_watch import Repositories
-from hypercode.safety.obeyed import States, came_whole, must_not_appear, obeyed_names, recorded, state_of
+from hypercode.safety.obeyed import Records, States, came_whole, must_not_appear, obeyed_names, state_of
 
 SITE = ".venv/lib/python3/site-packages"
 
@@ -340,7 +340,7 @@ async def test_a_list_that_a_command_forged_does_not_count_for_what_python_runs(
     assert await run(f"cd {SITE}; {sys._base_executable} ../../../../forge.py") == left(
         f"{SITE}/evil.pth (new)", f"{SITE}/sitecustomize.py (new)"
     )
-    assert recorded(f"{ws}/{SITE}/thing/AGENTS.md")
+    assert Records().hold(f"{ws}/{SITE}/thing/AGENTS.md")
 
 
 def test_the_list_of_a_package_is_read_within_bounds(tmp_path, monkeypatch):
@@ -350,17 +350,17 @@ def test_the_list_of_a_package_is_read_within_bounds(tmp_path, monkeypatch):
         place,
         **{"thing-1.dist-info/RECORD": "thing/AGENTS.md,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE,1\n"},
     )
-    assert recorded(f"{place}/thing/AGENTS.md")
+    assert Records().hold(f"{place}/thing/AGENTS.md")
     monkeypatch.setattr(obeyed, "_MOST_RECORDS", 40)
     monkeypatch.setattr(os, "listdir", lambda folder: ["a.dist-info", "thing-1.dist-info"])
-    assert not recorded(f"{place}/thing/AGENTS.md")
+    assert not Records().hold(f"{place}/thing/AGENTS.md")
 
 
 def test_a_folder_in_the_place_of_another_is_not_new(tmp_path):
     there = {f"{tmp_path}/node_modules/a", f"{tmp_path}/site-packages"}
-    assert came_whole(f"{tmp_path}/node_modules/b/.envrc", there)
-    assert not came_whole(f"{tmp_path}/node_modules/a/.envrc", there)
-    assert not came_whole(f"{tmp_path}/site-packages/__pycache__/sitecustomize.x.pyc", there)
+    assert came_whole(f"{tmp_path}/node_modules/b/.envrc", there, Records())
+    assert not came_whole(f"{tmp_path}/node_modules/a/.envrc", there, Records())
+    assert not came_whole(f"{tmp_path}/site-packages/__pycache__/sitecustomize.x.pyc", there, Records())
 
 
 # links
@@ -621,3 +621,51 @@ async def test_ordinary_work_raises_no_alarm(ws, run):
     assert await run(f"{sys._base_executable} -m venv --without-pip .venv; .venv/bin/python -c 'import json'") == []
     assert await run(f"{sys._base_executable} -m venv --without-pip --upgrade .venv") == []
     assert await run("mkdir -p target/debug build/lib dist; touch target/debug/x; chmod 555 dist") == []
+
+
+def test_a_wide_folder_costs_little():
+    """What was not there is told from what was without a search through all the names for each of them."""
+    wide = "/ws/wide"
+
+    class Name(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+    names = tuple(Name(f"{number:04}") for number in range(2_000))
+    known = {wide: git_watch.Folder(0, 0, names)}
+    listings = {}
+    found = [git_watch._is_new(f"{wide}/{name}", known, listings) for name in (*map(str, names), "new")]
+    assert found == [False] * 2_000 + [True]
+    assert Name.compared < 10_000
+
+
+def test_a_look_that_reaches_further_is_no_news(tree, monkeypatch):
+    monkeypatch.setattr(git_watch, "_MOST_FOLDERS", 10)
+    monkeypatch.setattr(git_watch, "_MORE_FOLDERS", 5)
+    monkeypatch.setattr(obeyed, "_MOST_THINGS", 2)
+    put(tree, **{f"{number:02}/{deep}/.envrc": "x" for number in range(12) for deep in "ab"})
+    walk = Repositories([tree])
+    for _ in range(6):
+        looked(walk)
+        assert (walk.beyond, walk.unseen) == (True, 0)
+    put(tree, **{"00/new/.envrc": "x", "00/a/.npmrc": "x"})
+    looked(walk)
+    assert walk.unseen >= 1
+
+
+def test_each_list_of_a_package_is_read_once(tmp_path, monkeypatch):
+    place = tmp_path / "site-packages"
+    put(place, **{f"p{number}/AGENTS.md": "x" for number in range(20)})
+    put(place, **{"a.dist-info/RECORD": "y\n" * 50, "b.dist-info/RECORD": "p0/AGENTS.md,sha256=no,1\n"})
+    read = []
+    real = obeyed._read
+    monkeypatch.setattr(obeyed, "_read", lambda name, most: read.append(name) or real(name, most))
+    records = Records()
+    assert not any(records.hold(f"{place}/p{number}/AGENTS.md") for number in range(20))
+    assert sorted(name for name in read if name.endswith("RECORD")) == [
+        f"{place}/{name}.dist-info/RECORD" for name in "ab"
+    ]

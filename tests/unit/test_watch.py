@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from box_help import BWRAP, git, left, lies, put, runner, workspace
 
-from hypercode.safety import put_away, sandbox_watch, watch_note
+from hypercode.safety import put_away, sandbox_watch, watch_note, watch_seen
 from hypercode.safety.git_watch import Repositories
 from hypercode.safety.obeyed import last_change
 from hypercode.safety.sandbox import Box
@@ -195,7 +195,7 @@ async def test_what_was_taken_away_is_not_known_afterwards(ws, run):
 
 
 def test_what_was_seen_has_a_bound(monkeypatch):
-    monkeypatch.setattr(sandbox_watch, "_MOST_SEEN", 3)
+    monkeypatch.setattr(watch_seen, "_MOST_SEEN", 3)
     seen = Seen()
     seen.add([("a", "1"), ("b", "1"), ("c", "1")])
     seen.add([("a", "1"), ("d", "1")])
@@ -627,3 +627,229 @@ async def test_a_folder_put_in_the_place_of_another_is_no_new_package(ws, run):
 async def test_a_link_into_the_folder_for_temporary_files_hides_nothing(policy, ws, run):
     (report,) = await run(f"mkdir /tmp/x; echo x > /tmp/x/AGENTS.md; ln -s {policy.temp}/x sub")
     assert report.startswith(f"{policy.temp}/x/AGENTS.md appeared; tools would obey it without asking. ")
+
+
+# repositories that the person works in meanwhile
+
+
+def arm(git_folder):
+    put(git_folder, **{"hooks/pre-commit": "#!/bin/sh\n"})
+    (git_folder / "hooks/pre-commit").chmod(0o755)
+
+
+def repository(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "-q")
+    put(folder, f="1")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "one")
+    return folder
+
+
+def with_files(*words):
+    """A git command that may clone from a folder."""
+    subprocess.run(["git", "-c", "protocol.file.allow=always", *words], check=True, capture_output=True)
+
+
+@BWRAP
+async def test_any_repository_that_was_there_is_told_and_stays(ws, meanwhile):
+    for number in range(11):
+        git(ws, "init", "-q", f"r{number:02}")
+    git(ws, "init", "-q", "build/_deps/x")
+    git(ws, "init", "-q", "--bare", "srv.git")
+
+    def work():
+        for name in ("r00/.git", "r10/.git", "build/_deps/x/.git", "srv.git"):
+            git(ws, "config", "--file", ws / name / "config", "core.pager", "less -x4")
+
+    (report,) = await meanwhile(work)
+    assert sorted(report.partition("ran: ")[2].partition(". It was left in place")[0].split(", ")) == [
+        f"{name} (would run core.pager)" for name in ("build/_deps/x/.git", "r00/.git", "r10/.git", "srv.git")
+    ]
+    assert all((ws / name / "HEAD").exists() for name in ("r00/.git", "r10/.git", "build/_deps/x/.git", "srv.git"))
+
+
+@BWRAP
+async def test_what_a_command_made_harmless_another_does_not_arm(ws, run):
+    assert await run("git init -q --bare srv.git") == []
+    (report,) = await run("git config --file srv.git/config core.fsmonitor ./x")
+    assert report.startswith("srv.git is a git repository that would run a program (core.fsmonitor)")
+    assert not (ws / "srv.git/HEAD").exists()
+
+
+@BWRAP
+@pytest.mark.parametrize("outside", [False, True])
+async def test_linked_work_trees_of_a_repository_with_hooks(policy, ws, meanwhile, outside):
+    main = repository(policy.home / "main" if outside else ws)
+    git(main, "worktree", "add", "-q", ws / "old")
+    arm(main / ".git")
+
+    def work():
+        git(main, "worktree", "add", "-q", ws / "new")
+        git(main, "worktree", "move", ws / "old", ws / "moved")
+
+    reports = await meanwhile(work)
+    assert reports[0] == "old is gone; git no longer knows the work tree that it was about."
+    trees = [f"{name}/.git (would run the hook pre-commit)" for name in ("moved", "new")]
+    assert reports[1:] == (left(*trees) if outside else [])
+    assert [lies(ws / name / ".git") for name in ("moved", "new")] == [True, True]
+
+
+@BWRAP
+async def test_a_work_tree_goes_with_its_repository(ws, meanwhile):
+    repository(ws / "n")
+
+    def work():
+        git(ws / "n", "worktree", "add", "-q", ws / "tree")
+        git(ws / "n", "config", "core.editor", "vim")
+
+    assert await meanwhile(work) == left("n/.git (would run core.editor)", "tree/.git (would run core.editor)")
+
+
+@BWRAP
+async def test_only_the_repository_s_own_work_trees_count(policy, ws, run):
+    """A command cannot make a repository elsewhere know of a tree, nor pass off another's hooks as harmless."""
+    main = repository(policy.home / "main")
+    arm(main / ".git")
+    (report,) = await run(f"mkdir x; echo 'gitdir: {main}/.git' > x/.git")
+    assert report.startswith("x/.git is a git repository that would run a program (the hook pre-commit)")
+    git(main, "worktree", "add", "-q", ws / "tree")
+    (report,) = await run(f"mkdir y; cp tree/.git y; grep -q {main} y/.git")
+    assert report.startswith("y/.git is a git repository that would run a program (the hook pre-commit)")
+
+
+@BWRAP
+async def test_submodules_stay_whole(policy, ws, meanwhile):
+    library, outer = repository(policy.home / "library"), repository(policy.home / "outer")
+    with_files("-C", outer, "submodule", "add", "-q", library, "lib")
+    git(outer, "commit", "-qam", "two")
+    git(ws, "clone", "-q", outer, "plain")
+    arm(repository(ws / "hooked") / ".git")
+
+    def work():
+        with_files("clone", "-q", "--recurse-submodules", outer, ws / "whole")
+        with_files("-C", ws / "plain", "submodule", "update", "--init", "-q")
+        with_files("-C", ws / "hooked", "submodule", "add", "-q", library, "lib")
+
+    assert await meanwhile(work) == left("hooked/.git (would run the hook pre-commit)")
+    for name in ("whole/lib", "plain/lib", "hooked/lib"):
+        git(ws / name, "status")
+        assert (ws / name / ".git").is_file()
+
+
+@BWRAP
+async def test_a_repository_that_is_moved_stays(ws, meanwhile):
+    for number in range(11):
+        arm(repository(ws / f"r{number:02}") / ".git")
+    for name in ("r10", "r00"):
+        git(ws / name, "config", "user.name", name)
+    reports = await meanwhile(lambda: (os.rename(ws / "r00", ws / "s00"), os.rename(ws / "r10", ws / "s10")))
+    assert reports[0].startswith("r00/.git is not what it was before; the original was moved or deleted.")
+    assert [lies(ws / name / ".git/HEAD") for name in ("s00", "s10")] == [True, True]
+    assert "s10/.git (would run the hook pre-commit)" in reports[1]
+
+
+SLOW = "filter.slow.smudge=touch $PWD/slow; until [ -e {go} ]; do sleep 0.01; done; cat"
+
+
+@BWRAP
+@pytest.mark.parametrize("how", ["clone", "checkout"])
+async def test_what_git_brings_at_this_moment_is_left(policy, ws, run, how):
+    origin = ws if how == "checkout" else policy.home / "origin"
+    repository(origin)
+    git(origin, "checkout", "-qb", "two")
+    put(origin, **{"a/AGENTS.md": "x", ".envrc": "x", "z": "x", ".gitattributes": "z filter=slow\n"})
+    git(origin, "add", ".")
+    git(origin, "commit", "-qm", "two")
+    go, tree = policy.home / "go", ws if how == "checkout" else ws / "new"
+    words = ["checkout", "-q", "two"] if how == "checkout" else ["clone", "-q", origin, tree]
+    if how == "checkout":
+        git(ws, "checkout", "-q", "-")
+    slow = ["git", "-C", ws, "-c", SLOW.format(go=go), *words]
+    task = asyncio.create_task(run("touch began; until [ -e slow -o -e new/slow ]; do sleep 0.01; done"))
+    while not (ws / "began").exists():
+        await asyncio.sleep(0.01)
+    process = await asyncio.create_subprocess_exec(*slow)
+    (report,) = await task
+    go.touch()
+    assert await process.wait() == 0
+    assert ".envrc (new)" in report
+    assert [(tree / name).exists() for name in ("a/AGENTS.md", ".envrc")] == [True, True]
+
+
+@BWRAP
+async def test_before_the_first_commit_a_repository_vouches_for_nothing(ws, run):
+    git(ws, "init", "-q")
+    reports = await run("mkdir a; echo x > a/AGENTS.md; echo x > CLAUDE.md")
+    assert [report.split(" appeared")[0] for report in reports] == ["CLAUDE.md", "a/AGENTS.md"]
+
+
+# what the box holds, what is known, what is nobody's business
+
+
+@BWRAP
+async def test_what_is_saved_meanwhile_in_a_root_below_a_root_is_left(policy, ws):
+    deep = ws / "a/b"
+    put(deep, **{"AGENTS.md": "mine", ".vscode/x": "x"})
+    run = runner(replace(policy, roots=(ws, deep)))
+    task = asyncio.create_task(run("touch began; until [ -e go ]; do sleep 0.01; done"))
+    while not (ws / "began").exists():
+        await asyncio.sleep(0.01)
+    put(deep, t="edited")
+    os.rename(deep / "t", deep / "AGENTS.md")
+    (ws / "go").touch()
+    assert await task == foreign("a/b/AGENTS.md")
+    assert (deep / "AGENTS.md").read_text() == "edited"
+    reports = await run("mv a c; mkdir -p a/b; echo evil > a/b/AGENTS.md")
+    assert any(report.startswith("a/b/AGENTS.md is not what it was before") for report in reports)
+    assert not (deep / "AGENTS.md").exists()
+
+
+@BWRAP
+async def test_what_was_at_a_root_comes_back(ws, run, meanwhile):
+    put(ws, **{".envrc": "mine", "AGENTS.md": "mine", ".vscode/a": "x"})
+    assert await run("true") == []
+    for name in (".envrc", "AGENTS.md", ".vscode"):
+        os.rename(ws / name, ws.parent / name)
+    assert await run("true") == []
+
+    def work():
+        for name in (".envrc", "AGENTS.md", ".vscode"):
+            os.rename(ws.parent / name, ws / name)
+
+    assert await meanwhile(work) == []
+    os.unlink(ws / ".envrc")
+    (report,) = await run("echo other > .envrc")
+    assert report.startswith(".envrc appeared")
+
+
+@BWRAP
+async def test_what_was_put_away_is_not_found_again(policy, ws):
+    """Though the quarantine may lie in the workspace: a home folder is one, too."""
+    home = policy.home
+    places = {"roots": (home,), "quarantine": home / ".state/quarantine", "own": (home / ".state",)}
+    run = runner(replace(policy, **places))
+    assert len(await run("mkdir -p p/.vscode; echo x > p/.envrc; echo x > p/.vscode/x")) == 2
+    assert await run("true") == []
+    assert {path.name for path in (home / ".state").rglob("*")} >= {".envrc", ".vscode"}
+
+
+@BWRAP
+@pytest.mark.parametrize("how", ["into", "instead"])
+def test_what_is_moved_there_after_a_crash_is_the_person_s(policy, ws, crash, how):
+    """It has the times that it had before."""
+    other = repository(policy.home / "other")
+    arm(other / ".git")
+    put(other, **{"AGENTS.md": "mine", "a/.vscode/x": "x"})
+    note = crash("pass")
+    later = max(last_change(str(other)), last_change(str(other / ".git"))) - time.time_ns()
+    os.utime(note, ns=(time.time_ns() + later - 2_999_000_000,) * 2)  # so that the command could still have made it
+    if how == "into":
+        os.rename(other, ws / "other")
+    else:
+        os.rename(ws, policy.home / "before")
+        os.rename(other, ws)
+    place = ws / "other" if how == "into" else ws
+    (report,) = recover(policy.quarantine)
+    assert report.startswith("Not by the command")
+    assert all(lies(place / name) for name in ("AGENTS.md", "a/.vscode/x", ".git/HEAD"))
