@@ -122,7 +122,9 @@ def _sniffed(path: Path) -> Fact | None:
 def _writable(folder: Path) -> Fact | None:
     if os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         return None
-    return Fact(Decision.DENY, f"the folder {folder} is not writable: permission denied", "io")
+    fixed = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
+    why = "its file system is read-only" if fixed else "permission denied"
+    return Fact(Decision.DENY, f"the folder {folder} is not writable: {why}", "io")
 
 
 def _repository(path: Path) -> Fact | None:

@@ -11,7 +11,6 @@ from hypercode.safety.files import Body, digest
 from hypercode.tools.base import Preview, ToolContext, tool
 from hypercode.tools.diffs import unified
 from hypercode.tools.matching import Edit, apply
-from hypercode.tools.write import on_its_file_system
 
 __all__ = ["Edit", "edit"]
 
@@ -33,10 +32,7 @@ async def edit(ctx: ToolContext, path: str, edits: list[Edit]) -> str:
 
 
 def _diff(ctx: ToolContext, path: str, edits: list[Edit]) -> Preview:
-    with (
-        on_its_file_system(ctx, path),
-        ctx.files.changing,
-    ):  # another call may have written the file and not yet noted that it is known
+    with ctx.files.changing:  # another call may have written the file and not yet noted that it is known
         body = ctx.files.read(path, op="edit", peek=True)
         after, _ = _made(ctx, path, body, edits)
     return Preview(unified(body.data, after, path))
@@ -44,7 +40,7 @@ def _diff(ctx: ToolContext, path: str, edits: list[Edit]) -> Preview:
 
 def _edit(ctx: ToolContext, path: str, edits: list[Edit]) -> str:
     lines: list[int] = []
-    with on_its_file_system(ctx, path), ctx.files.changing:
+    with ctx.files.changing:
         change = ctx.files.change("edit", path, _maker(ctx, path, edits, lines))
         ctx.ledger.saw(change.path, digest(change.after))
     numbers = ", ".join(map(str, lines[:10])) + (", …" if len(lines) > 10 else "")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import contextlib
-import os
-from collections.abc import Iterator
 
 from hypercode.errors import ToolError
 from hypercode.safety.files import Body, digest
 from hypercode.tools.base import Preview, ToolContext, tool
 from hypercode.tools.diffs import unified
 
-__all__ = ["on_its_file_system", "write"]
+__all__ = ["write"]
 
 
 async def _preview(ctx: ToolContext, path: str, content: str) -> Preview:
@@ -29,36 +26,8 @@ async def write(ctx: ToolContext, path: str, content: str) -> str:
     return await asyncio.to_thread(_write, ctx, path, content)
 
 
-@contextlib.contextmanager
-def on_its_file_system(ctx: ToolContext, path: str) -> Iterator[None]:
-    """Where a change fails on a file system that is mounted read-only, say that: no mode of a folder would help."""
-    try:
-        yield
-    except ToolError as error:
-        if error.kind != "io" or not _mounted_read_only(os.path.join(ctx.workspace, path)):
-            raise
-        raise ToolError("io", f"{path}: its file system is read-only.") from None
-
-
-def _mounted_read_only(path: str) -> bool:
-    """Whether what is at the path, or the nearest folder above it that exists, can be changed by nobody."""
-    while True:
-        try:
-            return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
-        except FileNotFoundError:
-            above = os.path.dirname(path)
-            if above == path:
-                return False
-            path = above
-        except (OSError, ValueError):
-            return False
-
-
 def _diff(ctx: ToolContext, path: str, content: str) -> Preview:
-    with (
-        on_its_file_system(ctx, path),
-        ctx.files.changing,
-    ):  # another call may have written the file and not yet noted that it is known
+    with ctx.files.changing:  # another call may have written the file and not yet noted that it is known
         try:
             body = ctx.files.read(path, op="write", peek=True)
         except ToolError as error:
@@ -73,7 +42,7 @@ def _diff(ctx: ToolContext, path: str, content: str) -> Preview:
 
 
 def _write(ctx: ToolContext, path: str, content: str) -> str:
-    with on_its_file_system(ctx, path), ctx.files.changing:
+    with ctx.files.changing:
         change = ctx.files.change("write", path, lambda body: _checked(ctx, path, body, content))
         ctx.ledger.saw(change.path, digest(change.after))
     verb = "Made" if change.before is None else "Overwrote"
