@@ -26,6 +26,7 @@ from hypercode.errors import ConfigError, ModelError, ToolError
 from hypercode.findings import Finding
 from hypercode.parts import configuration, gate_for
 from hypercode.process import child_environment, run_group
+from hypercode.safety.facts import on_read_only_disk
 from hypercode.safety.private_file import private_folder
 from hypercode.tools.ripgrep import ripgrep
 
@@ -192,7 +193,7 @@ def _workspace(folder: Path, config: Config) -> list[Finding]:
         return [Finding("workspace", "problem", f"{shown} cannot be read: there is nothing to work with.", todo)]
     if os.access(folder, os.W_OK):
         return [Finding("workspace", "ok", f"{shown} can be read and written.")]
-    mounted = os.statvfs(folder).f_flag & os.ST_RDONLY
+    mounted = on_read_only_disk(folder)
     why = "its file system is read-only" if mounted else "its mode or its owner is against it"
     mend = "Mount it for writing" if mounted else f"Make it writable (chmod u+w {shlex.quote(shown)}, or ask its owner)"
     return [

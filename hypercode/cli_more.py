@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from hypercode.cli_completion import Group, modes, sessions
 from hypercode.config import Folders, current_folder, example, setting_names
-from hypercode.errors import ConfigError
+from hypercode.errors import NO_ROOM, ConfigError
 
 __all__ = [
     "Local",
@@ -26,8 +25,6 @@ __all__ = [
     "models",
     "policy_replay",
 ]
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of these the outermost net says more
 
 config_app = typer.Typer(cls=Group, help="Effective settings and where each came from.", rich_markup_mode=None)
 
@@ -178,7 +175,7 @@ def config_init(
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if error.errno in NO_ROOM:  # of which the outermost net says more
             raise
         why = "a file is in its place" if isinstance(error, FileExistsError) else error.strerror
         what = f"cannot be written: the folder {error.filename or path.parent} cannot be made ({why}); {instead}"
@@ -192,7 +189,7 @@ def config_init(
         )
         raise ConfigError(what, file=str(path)) from None
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if error.errno in NO_ROOM:
             raise
         raise ConfigError(f"cannot be written ({error.strerror}); {instead}", file=str(path)) from None
     print(path)  # noqa: T201

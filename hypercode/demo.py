@@ -26,7 +26,6 @@ from hypercode.demo_script import EXPLAIN, FILES, INTRODUCTION, SCENES, SHOWN, S
 from hypercode.errors import ConfigError
 from hypercode.llm.fake import ScriptedModel
 from hypercode.logfile import open_log
-from hypercode.messages import Typed
 from hypercode.safety.approval import Answer, Question
 from hypercode.safety.private_file import lock
 from hypercode.ui import commands, render
@@ -228,7 +227,7 @@ class Tour(Chat):
         await self._type(scene.typed)
         self._stop_after = SHOWN if scene.typed == EXPLAIN else ""
         if scene.typed == "/continue":  # by now the last reply may be one to a message of the person's
-            self.submit(Typed(commands.CONTINUE, scene.typed))
+            commands.continue_reply(self)
         elif scene.typed.startswith("/"):
             await commands.run(self, scene.typed)
         else:

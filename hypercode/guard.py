@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
 
-from hypercode.errors import ConfigError
-from hypercode.safety.own_process import KEY_VARIABLES
+from hypercode.errors import NO_ROOM, ConfigError
+from hypercode.safety.own_process import KEY_VARIABLES, silence
 
 __all__ = ["guarded"]
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def guarded(work: Callable[[], int]) -> int:
@@ -32,9 +29,9 @@ def guarded(work: Callable[[], int]) -> int:
         return 130
     except Exception as error:
         if isinstance(error, BrokenPipeError):  # the reader of the output is gone, and so is nobody's loss
-            _silence()
+            silence(sys.stdout)
             return 0
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
             sys.stderr.write(f"hypercode: {_no_room(error)}\n")
             return 1
         from hypercode.logfile import fault, open_log
@@ -52,18 +49,10 @@ def _no_room(error: OSError) -> str:
         if not error.filename:  # Python has dropped what it could not write; a further write tells where that was
             os.write(sys.stdout.fileno(), b"\n")
     except (OSError, ValueError):
-        _silence()
+        silence(sys.stdout)
         return f"the output could not be written: {why}"
     where = f" ({error.filename})" if error.filename else ""
     return f"{why}{where}. Make room, or name another place: TMPDIR for temporary files, HYPERCODE_HOME for hypercode's own"
-
-
-def _silence() -> None:
-    """Let what is still to be written to stdout go nowhere instead of failing once more."""
-    with contextlib.suppress(OSError, ValueError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-        os.close(null)
 
 
 def _without(keys: Iterable[str], text: str) -> str:

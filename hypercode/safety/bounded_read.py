@@ -10,9 +10,9 @@ import stat
 from collections.abc import Iterator
 from itertools import islice
 
-__all__ = ["is_plain", "names_in", "start_of", "whole"]
+__all__ = ["KERNEL", "is_plain", "names_in", "start_of", "whole"]
 
-_KERNEL = ("/proc/", "/sys/", "/dev/")
+KERNEL = ("/proc/", "/sys/", "/dev/")
 """Where also what says that it is a regular file may never end."""
 
 
@@ -40,7 +40,7 @@ def is_plain(path: str | os.PathLike[str], most: int) -> bool:
     """Whether another program that opens it will come to an end: nothing is there, a folder, or a file of at most `most` bytes."""
     try:
         status = os.stat(path)
-        if os.path.islink(path) and (real := os.path.realpath(path)).startswith(_KERNEL):
+        if os.path.islink(path) and (real := os.path.realpath(path)).startswith(KERNEL):
             return real == os.devnull
     except (OSError, ValueError):
         return True

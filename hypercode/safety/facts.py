@@ -13,7 +13,7 @@ from hypercode.safety import files
 from hypercode.safety.decision import Decision
 from hypercode.safety.path_rules import HOME_SECRETS, Op, Places
 
-__all__ = ["MAX_READ_BYTES", "Fact", "is_utf16", "look", "looks_binary"]
+__all__ = ["MAX_READ_BYTES", "Fact", "is_utf16", "look", "looks_binary", "on_read_only_disk"]
 
 MAX_READ_BYTES = 100_000_000
 """The largest file of which a window is shown: its whole content is hashed and its lines are counted."""
@@ -119,11 +119,15 @@ def _sniffed(path: Path) -> Fact | None:
     return Fact(Decision.DENY, "it is binary, not text", "binary") if looks_binary(head) else None
 
 
+def on_read_only_disk(folder: Path) -> bool:
+    """Whether nobody can change anything in a folder, because of how its file system is mounted.  Raises OSError."""
+    return hasattr(os, "statvfs") and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
 def _writable(folder: Path) -> Fact | None:
     if os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         return None
-    fixed = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
-    why = "its file system is read-only" if fixed else "permission denied"
+    why = "its file system is read-only" if on_read_only_disk(folder) else "permission denied"
     return Fact(Decision.DENY, f"the folder {folder} is not writable: {why}", "io")
 
 

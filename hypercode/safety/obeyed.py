@@ -19,7 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from hypercode.safety.bounded_read import start_of
+from hypercode.safety.bounded_read import KERNEL, start_of
 from hypercode.safety.path_rules import INSTRUCTS, RUNS_ALONE, STEERS
 
 __all__ = [
@@ -58,7 +58,6 @@ _PACKAGES = frozenset(("node_modules", *_PYTHON_PACKAGES))
 _RECORDED = re.compile(rb"(?m)^[^\n]{1,4096},sha256=[\w-]{43}(?=,)")
 _STARTED = ("activate", "python")
 """How the names begin of what a shell or an editor starts of a virtual environment without looking."""
-_NOT_STORED = ("/proc/", "/sys/", "/dev/")
 _IMPORTED = ("sitecustomize", "usercustomize")
 
 
@@ -294,7 +293,7 @@ def _target(place: str) -> os.stat_result | None:
 def _is_elsewhere(link: str, path: str) -> bool:
     """Whether a link leads to a folder that a path lies in, or to what is no stored folder."""
     target = os.path.realpath(link)
-    return f"{os.path.realpath(path)}/".startswith(f"{target}/") or f"{target}/".startswith(_NOT_STORED)
+    return f"{os.path.realpath(path)}/".startswith(f"{target}/") or f"{target}/".startswith(KERNEL)
 
 
 def _listed(place: str) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""What the processes of the same account can see of this one: its environment and its memory, and so the key in them.
+"""This process itself: what those of the same account can see of it (environment and memory, and so the key), its output.
 
 A key that is taken out of `os.environ` is still in the block of memory that the kernel shows as `/proc/PID/environ`
 (proc(5)), where a command that the program starts would find it.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
-__all__ = ["KEY_VARIABLES", "close_to_others", "take_environment"]
+__all__ = ["KEY_VARIABLES", "close_to_others", "silence", "take_environment"]
 
 KEY_VARIABLES = ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY")
 """The variables in which a key may come."""
@@ -31,6 +33,14 @@ def take_environment() -> dict[str, str]:
         except (OSError, ValueError, IndexError):  # no /proc, or one that cannot be written: `close_to_others` remains
             pass
     return environ
+
+
+def silence(stream: TextIO) -> None:
+    """Let what is still to be written to an output go nowhere, the interpreter's last flush too, instead of failing again."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
 
 
 def close_to_others() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from hypercode.errors import ToolError
 from hypercode.safety import facts, files
+from hypercode.safety.bounded_read import KERNEL
 from hypercode.safety.decision import Decision
 from hypercode.safety.files import Body, Change
 from hypercode.safety.path_rules import HIDDEN_GLOBS, Op, Places, judge, never_listed, secret_name
@@ -157,7 +158,7 @@ class FileGuard:
 
     def _is_magic(self, link: str) -> bool:
         """Whether a link is one of the kernel's (`/proc/self/fd/0`): it leads to a descriptor or process, not to a path."""
-        return link.startswith(("/proc/", "/dev/", "/sys/")) and self._places.root_of(Path(link)) is None
+        return link.startswith(KERNEL) and self._places.root_of(Path(link)) is None
 
     # grants
 

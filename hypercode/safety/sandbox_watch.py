@@ -196,10 +196,14 @@ class Watch:
             return
         if tracked is not None and self._was_known(name, state_of(name)):
             return
+        yield from self._dealt_with(name, "new", tracked)
+
+    def _dealt_with(self, name: str, how: str, tracked: Tracked | None, *, stays: bool = False) -> Iterator[str]:
+        """What comes of something that tools obey: only what the command made goes, and of that not what `stays` or git brings."""
         if not self._by_command(name):
             self.foreign.append(name)
-        elif tracked is not None and tracked.holds(Path(name)) is not False:
-            self.left.append(f"{name} (new)")
+        elif stays or (tracked is not None and tracked.holds(Path(name)) is not False):
+            self.left.append(f"{name} ({how})")
         else:
             yield f"{name} appeared; tools would obey it without asking. {put_away(name, self.quarantine)}"
 
@@ -316,14 +320,8 @@ class Watch:
         packed = _packed(name, walk)
         if self._was_known(name, state) or (packed and came_whole(name, self.folders or {}, records)):
             return
-        if not self._by_command(name):
-            self.foreign.append(name)
-            return
-        kept = packed or walk.filled_by_tools(name) or not appeared or not must_not_appear(name)
-        if kept or tracked.holds(Path(name)) is not False:
-            self.left.append(f"{name} ({'new' if appeared else 'changed'})")
-        else:
-            yield f"{name} appeared; tools would obey it without asking. {put_away(name, self.quarantine)}"
+        stays = packed or walk.filled_by_tools(name) or not appeared or not must_not_appear(name)
+        yield from self._dealt_with(name, "new" if appeared else "changed", tracked, stays=stays)
 
     def _summed_up(self, walk: Repositories) -> Iterator[str]:
         left, foreign = (list(dict.fromkeys(names)) for names in (self.left, self.foreign))

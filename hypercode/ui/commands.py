@@ -16,7 +16,7 @@ from hypercode.ui.clean import clean
 if TYPE_CHECKING:
     from hypercode.ui.repl import Chat
 
-__all__ = ["CONTINUE", "command", "discover", "is_command", "names", "occupied", "run", "say"]
+__all__ = ["CONTINUE", "command", "continue_reply", "discover", "is_command", "names", "occupied", "run", "say"]
 
 Command = Callable[["Chat", str], Awaitable[None]]
 _COMMANDS: dict[str, Command] = {}
@@ -203,7 +203,7 @@ async def continue_(chat: Chat, argument: str) -> None:
     if chat.ended_well:
         say(chat, "! The last reply is whole; say what comes next. /retry asks for it again.")
         return
-    chat.submit(Typed(CONTINUE, "/continue"))
+    continue_reply(chat)
 
 
 @command
@@ -253,6 +253,11 @@ async def editor(chat: Chat, argument: str) -> None:
 async def exit_(chat: Chat, argument: str) -> None:
     """Leave (Ctrl-D)."""
     chat.leave()
+
+
+def continue_reply(chat: Chat) -> None:
+    """Ask the model to go on with a reply that was cut, whatever has been said since."""
+    chat.submit(Typed(CONTINUE, "/continue"))
 
 
 def _last_answer(chat: Chat) -> str:

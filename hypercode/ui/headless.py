@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from hypercode import events
 from hypercode.events import Bus, Event, to_dict
 from hypercode.messages import cut_by, well_formed
+from hypercode.safety.own_process import silence
 from hypercode.ui.clean import Cleaner, clean
 from hypercode.ui.render import argument_line, fit, wrapped
 
@@ -59,18 +60,9 @@ class Output:
             self.closed = True
             if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 self.failure = f"the answer could not be written: {error.strerror}"
-            self._silence()
+            silence(self.stream)
             self._gone()
         self.at_line_start = text.endswith("\n")
-
-    def _silence(self) -> None:
-        """Let the interpreter's last flush go nowhere instead of raising."""
-        try:
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self.stream.fileno())
-            os.close(null)
-        except (OSError, ValueError):
-            pass
 
 
 class Text:

@@ -267,23 +267,24 @@ class Screen:
 
     def press(self, key: KeyPress) -> None:
         """A key while a question is open."""
-        now = asyncio.get_running_loop().time()
-        asked, first = self._region.question, self._take_pending()
+        loop, asked, first = asyncio.get_running_loop(), self._region.question, self._take_pending()
         name = str(key.key.value if isinstance(key.key, Keys) else key.key)
-        if key.key == Keys.Escape or now < self._deaf_until:
-            self._deaf_until = now + _ESCAPE_BURST
-        elif asked is None:
+        if key.key == Keys.Escape or loop.time() < self._deaf_until:
+            self._deaf_until = loop.time() + _ESCAPE_BURST
             return
-        elif first and name == "c-m":
+        if asked is None:
+            return
+        letter = name if len(name) == 1 and name.isprintable() else ""
+        choice = asked.choice(name)
+        if first and name == "c-m":
             asked.press(first)
-        elif first or (len(name) == 1 and name.isprintable() and name != " " and asked.choice(name) is None):
-            self._typed(asked, first + (name if len(name) == 1 else ""))
-        elif (choice := asked.choice(name)) is not None and not choice.free_text:
-            self._pending = name, asyncio.get_running_loop().call_later(_ANSWER_PAUSE, self._answer)
-        else:
+        elif first or (choice is None and letter.strip()):
+            self._typed(asked, first + letter)
+        elif choice is not None and not choice.free_text:
+            self._pending = name, loop.call_later(_ANSWER_PAUSE, self._answer)
+        elif choice is not None:
             asked.press(name)
-            if self.explaining:
-                self._region.layout.focus(self._region.reason)
+            self._region.layout.focus(self._region.reason)
 
     def _take_pending(self) -> str:
         """The letter that is about to count as an answer, which it no longer is; empty where there is none."""

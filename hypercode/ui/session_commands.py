@@ -10,10 +10,10 @@ from hypercode.errors import ConfigError
 from hypercode.memory.export import FORMATS, save
 from hypercode.memory.sessions import heads
 from hypercode.memory.shorten import is_note
-from hypercode.messages import Typed, is_report, spoken, text_of
+from hypercode.messages import is_report, spoken, text_of
 from hypercode.ui import local_pick, render
 from hypercode.ui.clean import clean
-from hypercode.ui.commands import CONTINUE, command, occupied
+from hypercode.ui.commands import command, continue_reply, occupied
 from hypercode.ui.hooks import Choice, matching
 from hypercode.ui.session_line import session_line
 
@@ -124,7 +124,7 @@ async def _decide(chat: Chat, lines: list[str]) -> None:
 def go_on(chat: Chat) -> None:
     """Continue an unfinished task: with a word where an answer had begun, else by asking again."""
     if chat.agent.messages[-1].get("role") == "assistant":
-        chat.submit(Typed(CONTINUE, "/continue"))
+        continue_reply(chat)
     else:
         chat.answer(None)
 

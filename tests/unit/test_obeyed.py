@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from box_help import BWRAP, git, left, lies, put, runner, workspace
+from box_help import BWRAP, git, left, lies, put
 
 from hypercode.safety import obeyed, sandbox_policy
 from hypercode.safety.git_watch import Repositories
@@ -17,22 +17,6 @@ from hypercode.safety.obeyed import States, must_not_appear, obeyed_names
 from hypercode.safety.path_rules import INSTRUCTS, RUNS_ALONE, STEERS
 
 SITE = ".venv/lib/python3/site-packages"
-
-
-@pytest.fixture
-def policy():
-    with workspace() as made:
-        yield made
-
-
-@pytest.fixture
-def ws(policy):
-    return policy.workspace
-
-
-@pytest.fixture
-def run(policy):
-    return runner(policy)
 
 
 # what appears

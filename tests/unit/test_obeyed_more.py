@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from box_help import BWRAP, git, left, lies, put, runner, workspace
+from box_help import BWRAP, git, left, lies, put
 
 from hypercode.safety import git_watch, obeyed
 from hypercode.safety.git_named import named
@@ -15,22 +15,6 @@ from hypercode.safety.git_watch import Repositories
 from hypercode.safety.obeyed import Records, States, came_whole, must_not_appear, obeyed_names, state_of
 
 SITE = ".venv/lib/python3/site-packages"
-
-
-@pytest.fixture
-def policy():
-    with workspace() as made:
-        yield made
-
-
-@pytest.fixture
-def ws(policy):
-    return policy.workspace
-
-
-@pytest.fixture
-def run(policy):
-    return runner(policy)
 
 
 def looked(walk):

@@ -11,29 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from box_help import BWRAP, git, left, lies, put, runner, workspace
+from box_help import BWRAP, git, left, lies, put, runner
 
 from hypercode.safety import put_away, sandbox_watch, watch_note, watch_seen
 from hypercode.safety.git_watch import Repositories
 from hypercode.safety.obeyed import last_change
 from hypercode.safety.sandbox import Box
 from hypercode.safety.sandbox_watch import Seen, Watch, recover
-
-
-@pytest.fixture
-def policy():
-    with workspace() as policy:
-        yield policy
-
-
-@pytest.fixture
-def ws(policy):
-    return policy.workspace
-
-
-@pytest.fixture
-def run(policy):
-    return runner(policy)
 
 
 def foreign(*names, crashed=False):
