@@ -10,7 +10,8 @@ import typer
 
 from hypercode.cli_completion import Group, modes, sessions
 from hypercode.config import Folders, current_folder, example, setting_names
-from hypercode.errors import NO_ROOM, ConfigError
+from hypercode.errors import ConfigError
+from hypercode.safety.own_process import NO_ROOM
 
 __all__ = [
     "Local",

@@ -20,11 +20,9 @@ Who must hear of it decides the class: the model (`ToolError`), the person (`Con
 
 from __future__ import annotations
 
-import errno
 from typing import Any
 
 __all__ = [
-    "NO_ROOM",
     "AuthError",
     "ConfigError",
     "ContextOverflow",
@@ -37,10 +35,6 @@ __all__ = [
     "StreamInterrupted",
     "ToolError",
 ]
-
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The numbers of an OSError by which something could not be written for want of room."""
 
 
 class HypercodeError(Exception):

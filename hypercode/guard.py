@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 
-from hypercode.errors import NO_ROOM, ConfigError
-from hypercode.safety.own_process import KEY_VARIABLES, silence
+from hypercode.errors import ConfigError
+from hypercode.safety.own_process import KEY_VARIABLES, NO_ROOM, silence
 
 __all__ = ["guarded"]
 

@@ -6,6 +6,7 @@ A key that is taken out of `os.environ` is still in the block of memory that the
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Collection
@@ -13,10 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["KEY_VARIABLES", "close_to_others", "silence", "take_environment"]
+__all__ = ["KEY_VARIABLES", "NO_ROOM", "close_to_others", "silence", "take_environment"]
 
 KEY_VARIABLES = ("OPENROUTER_API_KEY", "HYPERCODE_API_KEY")
 """The variables in which a key may come."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The numbers of an OSError by which an output or a file of its own could not be written for want of room."""
 
 _ENV_START, _ENV_END = 47, 48  # fields of proc(5) stat, counted from the state
 _PR_SET_DUMPABLE = 4
