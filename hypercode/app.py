@@ -241,13 +241,14 @@ class App:
         self.agent.record("rewind", to=starts[-later][0] if later <= len(starts) else 0)
         return self.agent.rewind(place)
 
-    def drop_answer(self) -> None:
-        """Take the last answer out of the conversation, to ask for another one; the journal keeps it."""
+    def drop_answer(self) -> bool:
+        """Take the last answer out of the conversation, to ask for another one; the journal keeps it.  Whether there was one."""
         loaded = self._recorded()
         if count := self.agent.drop_answer():
             to = next((number for number in loaded.numbers[-count:] if number), None)
             if to is not None:
                 self.agent.record("rewind", to=to)
+        return bool(count)
 
     def _recorded(self) -> Loaded:
         from hypercode.memory.history import Loaded

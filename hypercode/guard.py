@@ -23,7 +23,7 @@ def guarded(work: Callable[[], int]) -> int:
         sys.stdout.flush()
         return code
     except ConfigError as error:
-        sys.stderr.write(f"hypercode: {_without(keys, str(error))}\n")
+        _say(_without(keys, str(error)))
         return 2
     except KeyboardInterrupt:  # before anything was there that could be stopped in order
         return 130
@@ -32,14 +32,20 @@ def guarded(work: Callable[[], int]) -> int:
             silence(sys.stdout)
             return 0
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            sys.stderr.write(f"hypercode: {_no_room(error)}\n")
+            _say(_no_room(error))
             return 1
         from hypercode.logfile import fault, open_log
 
         with open_log(os.environ, debug=False, redact=lambda text: _without(keys, text)) as path:
             logging.getLogger("hypercode").exception("hypercode failed")
-        sys.stderr.write(f"hypercode: {fault(path)}\n")
+        _say(fault(path))
         return 1
+
+
+def _say(text: str) -> None:
+    from hypercode.ui.headless import write_line  # only when it is needed: the start need not wait for it
+
+    write_line(sys.stderr, f"hypercode: {text}")
 
 
 def _no_room(error: OSError) -> str:

@@ -20,7 +20,7 @@ from hypercode.llm.model_entry import Model
 from hypercode.llm.settings import ModelSettings
 from hypercode.parts import headers_of, model_settings
 from hypercode.ui.clean import clean
-from hypercode.ui.headless import Output
+from hypercode.ui.headless import Output, write_line
 
 __all__ = ["list_settings", "show"]
 
@@ -110,4 +110,4 @@ async def _load(settings: ModelSettings, folder: Path, *, refresh: bool) -> Cata
 
 
 def _say(text: str) -> None:
-    print(clean(text), file=sys.stderr)  # noqa: T201
+    write_line(sys.stderr, clean(text))

@@ -47,7 +47,7 @@ def run(
     redact = Redactor(secrets_of(config, environ)).text
     with open_log(environ, debug=debug, redact=redact) as path:
         if debug:
-            print(f"log: {log_place(path)}", file=sys.stderr)  # noqa: T201
+            headless.write_line(sys.stderr, f"log: {log_place(path)}")
             log_events(bus)
         try:
             return asyncio.run(_run(config, task, cwd, output, environ, bus, resume))
@@ -55,7 +55,7 @@ def run(
             raise
         except Exception:
             log.exception("run failed")
-            print(f"hypercode: {fault(path)}", file=sys.stderr)  # noqa: T201
+            headless.write_line(sys.stderr, f"hypercode: {fault(path)}")
             return 1
 
 
@@ -105,7 +105,7 @@ async def _run(
             result = await app.agent.run(task)
         code = app.finish(result, code=signals.code if result.outcome == "aborted" else None)
         if out.failure:
-            sys.stderr.write(f"hypercode: {out.failure}\n")
+            headless.write_line(sys.stderr, f"hypercode: {out.failure}")
             return 1
         return 0 if out.closed else code
     finally:

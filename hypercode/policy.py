@@ -26,7 +26,7 @@ from hypercode.safety.decision import Decision
 from hypercode.safety.paths import Op
 from hypercode.tools.base import Toolbox
 from hypercode.ui.clean import clean
-from hypercode.ui.headless import Output
+from hypercode.ui.headless import Output, write_line
 
 __all__ = ["Rehearsed", "rehearse", "replay", "show_command", "show_path"]
 
@@ -100,7 +100,7 @@ def replay(name: str, *, cwd: Path, environ: Mapping[str, str], as_json: bool, *
     tools, left_out = _tools_for(intents, gate, environ)
     calls = [rehearse(gate, tools, intent) for intent in intents]
     for notice in [*notices, *config.notices, *left_out]:
-        print(f"warning: {clean(notice)}", file=sys.stderr)  # noqa: T201
+        write_line(sys.stderr, f"warning: {clean(notice)}")
     out = Output(sys.stdout, lambda: None)
     if as_json:
         about = {"session": loaded.session, "cwd": str(folder), "mode": str(gate.mode)}

@@ -19,7 +19,7 @@ from hypercode.memory.export import FORMATS, save
 from hypercode.memory.history import load
 from hypercode.memory.sessions import Head
 from hypercode.ui.clean import clean
-from hypercode.ui.headless import columns
+from hypercode.ui.headless import columns, write_line
 from hypercode.ui.session_line import session_line, session_rows
 
 __all__ = ["delete", "export", "list_sessions", "replay", "show"]
@@ -34,7 +34,7 @@ def list_sessions(cwd: Path, *, environ: Mapping[str, str], everywhere: bool, as
         _put(json.dumps([_as_json(head) for head in found], indent=2) + "\n")
     elif not found:
         where = "" if everywhere else f" in {clean(str(cwd), 'filename')}; --all lists those of other folders"
-        print(f"There is no saved session{where}.", file=sys.stderr)  # noqa: T201
+        write_line(sys.stderr, f"There is no saved session{where}.")
     else:
         _put("".join(f"{row}\n" for row in _listed(found, folder=everywhere, width=columns(sys.stdout))))
 
@@ -67,7 +67,7 @@ def export(name: str, cwd: Path, *, environ: Mapping[str, str], kind: str, file:
     text = FORMATS[kind](load(_find(name, cwd, environ)))
     if file is not None and str(file) != "-":
         save(text, file)
-        print(f"written to {clean(str(file), 'filename')}", file=sys.stderr)  # noqa: T201
+        write_line(sys.stderr, f"written to {clean(str(file), 'filename')}")
     elif not sys.stdout.isatty():
         _put(text)
     else:
@@ -88,7 +88,7 @@ def delete(names: list[str], cwd: Path, *, environ: Mapping[str, str], yes: bool
     for path in paths:
         sessions.delete(path)
         shutil.rmtree(folders.cache / "outputs" / path.stem, ignore_errors=True)
-        print(f"deleted {path.stem}", file=sys.stderr)  # noqa: T201
+        write_line(sys.stderr, f"deleted {path.stem}")
 
 
 def _ask(paths: list[Path]) -> None:

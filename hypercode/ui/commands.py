@@ -27,15 +27,25 @@ _BARE = ("exit", "quit", "?")
 CONTINUE = "Continue exactly where your last reply was cut off; do not repeat what is already there."
 """What is said to the model to go on with a reply that was cut."""
 
-KEYS = """\
+_MESSAGES = """\
+@file in a message sends the file with it · @file:10-20 these lines of it · @folder/ its names
+!command runs in the shell and is shown to the model · !!command is not"""
+
+KEYS = f"""\
 Enter sends · Ctrl-J, Alt-Enter or a trailing \\ makes a new line · Up, Down and Ctrl-R walk the history
 Tab completes /commands and @files · Ctrl-G opens $EDITOR · Shift-Tab changes the mode
 Ctrl-C stops a reply, clears the line when idle, twice leaves · Ctrl-D on an empty line leaves
+At a question Esc or Ctrl-D says no · a letter that answers counts after a short pause, or with Enter
 Ctrl-O shows the last folded output whole · Ctrl-L redraws · Ctrl-Z suspends
-@file in a message sends the file with it · @file:10-20 these lines of it · @folder/ its names
-!command runs in the shell and is shown to the model · !!command is not
+{_MESSAGES}
 A message sent while a reply streams waits above the line; Up takes it back
 The time in the status line is that of the reply that is being written, or of the last one"""
+
+PLAIN_KEYS = f"""\
+Enter sends · a trailing \\ goes on in a new line
+Ctrl-C stops a reply, twice leaves · Ctrl-D on an empty line leaves, at a question it says no
+{_MESSAGES}
+A message sent while a reply streams goes with the next call to the model"""
 
 
 def command(function: Command) -> Command:
@@ -105,7 +115,11 @@ async def help_(chat: Chat, argument: str) -> None:
         _help_about(chat, argument)
     else:
         style = chat.transcript.style
-        say(chat, *_listed(chat, names()), "", *(style.dim(line) for line in KEYS.split("\n")))
+        say(chat, *_listed(chat, names()), "", *(style.dim(line) for line in _keys(chat)))
+
+
+def _keys(chat: Chat) -> list[str]:
+    return (PLAIN_KEYS if chat.plain else KEYS).split("\n")
 
 
 def _listed(chat: Chat, about: dict[str, str]) -> list[str]:
@@ -122,7 +136,7 @@ def _help_about(chat: Chat, word: str) -> None:
         say(chat, f"/{word.removeprefix('/')}", *(f"  {line.strip()}" for line in (function.__doc__ or "").split("\n")))
         return
     word = word.casefold()
-    keys = [key for line in KEYS.split("\n") for key in line.split(" · ") if word in key.casefold()]
+    keys = [key for line in _keys(chat) for key in line.split(" · ") if word in key.casefold()]
     about = {name: text for name, text in names().items() if word in f"/{name}  {text}".casefold()}
     found = [*_listed(chat, about), *keys]
     say(chat, *(found or [f"! Nothing in the help has {clean(word, 'filename')!r}; /help shows all of it."]))
@@ -187,10 +201,12 @@ async def retry(chat: Chat, argument: str) -> None:
     agent = chat.agent
     if occupied(chat):
         return
-    chat.app.drop_answer()
+    dropped = chat.app.drop_answer()
     if not agent.messages:
         say(chat, "! There is nothing to ask again.")
         return
+    if dropped:
+        say(chat, chat.transcript.style.dim("Asked again; the model no longer has the answer above."))
     chat.answer(None)
 
 

@@ -18,7 +18,7 @@ from hypercode.safety.own_process import silence
 from hypercode.ui.clean import Cleaner, clean
 from hypercode.ui.render import argument_line, fit, wrapped
 
-__all__ = ["JsonLines", "JsonObject", "Output", "Text", "columns", "laid_out", "schema"]
+__all__ = ["JsonLines", "JsonObject", "Output", "Text", "columns", "laid_out", "schema", "write_line"]
 
 _REFUSALS = ("refused", "needs_confirmation")
 """The kinds of errors of a call of which a notice tells, too."""
@@ -145,7 +145,7 @@ class Text:
     def _line(self, text: str) -> None:
         self._close_banner()
         self._fresh_line()
-        _write_line(self._err, text)
+        write_line(self._err, text)
 
     def _close_banner(self) -> None:
         if self._banner is not None:
@@ -192,7 +192,7 @@ class JsonObject:
         bus.on(events.SessionEnd, self._end)
 
     def _notice(self, event: events.Notice) -> None:
-        _write_line(self._err, f"{event.level}: {clean(event.text)}")
+        write_line(self._err, f"{event.level}: {clean(event.text)}")
         self._noticed = event.text
 
     def _start(self, event: events.SessionStart) -> None:
@@ -213,7 +213,7 @@ class JsonObject:
         }
         self._out.write(_json(entry) + "\n")
         if event.error is not None and event.error["message"] != self._noticed:
-            _write_line(self._err, f"error: {clean(event.error['message'])}")
+            write_line(self._err, f"error: {clean(event.error['message'])}")
 
 
 def schema() -> dict[str, Any]:
@@ -229,7 +229,8 @@ def schema() -> dict[str, Any]:
     return {"version": events.SCHEMA_VERSION, "events": kinds}
 
 
-def _write_line(stream: TextIO, text: str) -> None:
+def write_line(stream: TextIO, text: str) -> None:
+    """Write what a person is told, and flush; a stream that is gone is no reason to stop."""
     _write(stream, laid_out(stream, text) + "\n")
 
 
@@ -246,7 +247,7 @@ def _write(stream: TextIO, text: str) -> None:
         stream.flush()
     except UnicodeEncodeError:
         stream.write(text.encode("ascii", "replace").decode())
-    except (BrokenPipeError, ValueError):
+    except (OSError, ValueError):
         pass
 
 

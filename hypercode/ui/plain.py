@@ -142,7 +142,8 @@ class PlainScreen:
         """Nothing."""
 
     def edit_draft(self) -> None:
-        """Nothing."""
+        """Only says that there is no input line to edit."""
+        self.commit(["! A plain terminal has no message to edit; write it in a file and send @file."])
 
     def ready(self) -> None:
         """The program waits for a message now: shows the prompt, if a person is there and `run` serves what is typed."""

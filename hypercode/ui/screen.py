@@ -271,6 +271,8 @@ class Screen:
         name = str(key.key.value if isinstance(key.key, Keys) else key.key)
         if key.key == Keys.Escape or loop.time() < self._deaf_until:
             self._deaf_until = loop.time() + _ESCAPE_BURST
+            if key.key == Keys.Escape:  # alone, as the pause will tell
+                self._pending = "", loop.call_later(_ANSWER_PAUSE, self.decline)
             return
         if asked is None:
             return
@@ -287,7 +289,7 @@ class Screen:
             self._region.layout.focus(self._region.reason)
 
     def _take_pending(self) -> str:
-        """The letter that is about to count as an answer, which it no longer is; empty where there is none."""
+        """The letter that is about to count as an answer, which it no longer is; empty where there is none, or an Esc."""
         if self._pending is None:
             return ""
         (letter, timer), self._pending = self._pending, None
@@ -307,7 +309,7 @@ class Screen:
         self._region.paint()
 
     def decline(self) -> None:
-        """Ctrl-D at a question."""
+        """Esc or Ctrl-D at a question."""
         if self._region.question is not None:
             self._region.question.decline()
 

@@ -137,6 +137,7 @@ def _answering(keys: KeyBindings, screen: Screen) -> None:
 
     @keys.add("c-c", filter=picking, eager=True)
     @keys.add("c-d", filter=picking, eager=True)
+    @keys.add("escape", filter=picking, eager=True)  # what is typed behind it is no Alt key: nothing here has one
     def _leave_list(event: KeyPressEvent) -> None:
         screen.choose_again()
 

@@ -357,6 +357,10 @@ def test_the_commands(stage):
         chat.idle()
         chat.say("/retry")
         chat.shows("zzmore0")
+        assert chat.lines[chat.lines.index("zzmore0") - 2 :][:2] == [
+            "Asked again; the model no longer has the answer above.",
+            "",
+        ]
         chat.idle()
         chat.say("go on")
         chat.shows("zzmore1")
@@ -409,6 +413,7 @@ def test_the_words_of_other_programs_are_commands_too(stage):
         chat.shows("Enter sends")
         chat.say("hi")
         chat.shows("zzone")
+        chat.idle()
         chat.say("/clear")
         chat.shows("A new conversation begins")
         chat.say("hello")
@@ -770,6 +775,11 @@ def test_a_plain_terminal_gets_the_source_and_no_escapes(how, stage):
         chat.wait("[y] yes, once")
         chat.send("y\n")
         chat.shows("zzdone")
+        chat.send("/help\n")
+        chat.shows("Enter sends · a trailing \\ goes on in a new line")
+        chat.send("/editor\n")
+        chat.shows("A plain terminal has no message to edit")
+        assert not any(word in line for line in chat.lines for word in ("Tab completes", "Shift-Tab", "Ctrl-L"))
         chat.send("\x04")
         assert chat.finish() == 0
         assert b"\x1b" not in chat.raw

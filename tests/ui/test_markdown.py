@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 from markdown_help import LATE, TRAPS, bare, cut, mdstream_gen, stream
@@ -16,7 +15,7 @@ from rich.cells import cell_len
 from hypercode.ui import markdown, markdown_elements
 from hypercode.ui.clean import clean
 from hypercode.ui.highlight import Highlighter
-from hypercode.ui.markdown import Frame, MarkdownStream, render, warm_up
+from hypercode.ui.markdown import Frame, MarkdownStream, render
 from hypercode.ui.markdown_text import paint
 
 WIDTHS = (80, 38, 20, 10)
@@ -388,28 +387,26 @@ async def test_what_a_cancelled_frame_took_is_not_lost(monkeypatch):
     assert one.close() == render(text, 80)
 
 
-async def test_the_loop_goes_on_beside_a_large_table_and_a_long_line():
-    warm_up()
-    beats, within = 0, []
+async def test_the_loop_goes_on_beside_a_large_table_and_a_long_line(monkeypatch):
+    """The thread that draws a large block waits until the event loop has done something else meanwhile."""
+    loop, waited = asyncio.get_running_loop(), []
+    real = MarkdownStream._rendered
 
-    async def heartbeat():
-        nonlocal beats
-        while True:
-            await asyncio.sleep(0.005)
-            beats += 1
+    def beside(self, part):
+        if threading.current_thread() is not threading.main_thread():
+            beaten = threading.Event()
+            loop.call_soon_threadsafe(beaten.set)
+            waited.append(beaten.wait(60))
+        return real(self, part)
 
-    beat = asyncio.create_task(heartbeat())
-    one = MarkdownStream(80, color="standard")
-    for delta in cut(TABLE + "word " * 4000 + "\n\n" + "x" * 20_000 + "\n\n", 4000):
+    monkeypatch.setattr(MarkdownStream, "_rendered", beside)
+    text = TABLE + "word " * 4000 + "\n\n" + "x" * 20_000 + "\n\n"
+    one, rows = MarkdownStream(80, color="standard"), []
+    for delta in cut(text, 4000):
         one.feed(delta)
-        before, start = beats, time.perf_counter()
-        await one.aframe(tail_rows=12)
-        within.append((time.perf_counter() - start, beats - before))
-        await asyncio.sleep(0)
-    await one.aclose()
-    beat.cancel()
-    took, beaten = max(within)  # the largest piece; were it drawn in the loop, nothing could have happened meanwhile
-    assert beaten > 0, f"{took:.3f} s"
+        rows += (await one.aframe(tail_rows=12)).commit
+    assert rows + await one.aclose() == render(text, 80, "standard")
+    assert waited == [True] * 3  # the table, the paragraph, the long word
 
 
 # Resources

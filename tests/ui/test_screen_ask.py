@@ -249,6 +249,17 @@ def test_an_unknown_escape_sequence_does_not_answer() -> None:
         terminal.wait("[answer y '']")
 
 
+def test_escape_alone_declines_and_what_is_typed_behind_it_is_the_message() -> None:
+    with Terminal(driver()) as terminal:
+        terminal.ready().send("ask\r")
+        terminal.wait("yes, once")
+        terminal.send("\x1b")
+        terminal.wait("[answer n '']")
+        terminal.send("y and more")
+        terminal.wait("PROMPT> y and more")
+        assert [line for line in terminal.visible if "[answer" in line] == ["[answer n '']"]
+
+
 def test_ctrl_c_reaches_the_caller_while_a_question_is_open() -> None:
     with Terminal(driver()) as terminal:
         terminal.ready().send("ask\r")

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
 
 from list_server import ListServer
 
-from hypercode.llm.local import SECONDS, LocalServer, find_servers
+from hypercode.llm.local import LocalServer, find_servers
 from hypercode.llm.model_entry import Model
 
 
@@ -111,7 +111,7 @@ CHUNKED = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
 )
 def test_a_list_is_read_however_it_is_framed(talk):
     with Peer(talk) as peer:
-        found = find_servers([peer.port])
+        found = find_servers([peer.port], seconds=60)
         assert found == [LocalServer("a model server", peer.port, (Model("m1", "m1"),))]
         assert found[0].base_url == f"http://127.0.0.1:{peer.port}/v1"
         assert found[0].name == f"a model server at 127.0.0.1:{peer.port}"
@@ -164,7 +164,7 @@ def test_whatever_else_listens_is_passed_over_in_time(talk):
     with Peer(talk) as peer:
         started = time.monotonic()
         assert find_servers([peer.port]) == []
-        assert time.monotonic() - started < SECONDS + 0.5  # half a second for a busy machine
+        assert time.monotonic() - started < 20  # the peers that say nothing do so for ever
 
 
 def test_nobody_there():
@@ -173,16 +173,22 @@ def test_nobody_there():
 
 
 def test_all_are_asked_at_once_and_stand_in_the_order_of_the_ports():
+    everybody = threading.Barrier(3)
+
+    def once_all_are_asked(data):
+        def talk(peer, connection):
+            everybody.wait(60)
+            connection.sendall(data)
+
+        return talk
+
     with (
-        Peer(keeps_open(b"")) as a,
-        Peer(keeps_open(b"")) as b,
-        ListServer({"/models": LIST}) as c,
-        Peer(says(b"")) as d,
+        Peer(once_all_are_asked(response(BODY))) as a,
+        Peer(once_all_are_asked(b"")) as b,
+        Peer(once_all_are_asked(response(BODY))) as c,
     ):
-        ports = [a.port, port_of(c), b.port, d.port, free_port(), port_of(c)]
-        started = time.monotonic()
-        assert [server.port for server in find_servers(ports)] == [port_of(c)]
-        assert time.monotonic() - started < 2 * SECONDS  # one after the other the silent ones alone take that
+        ports = [c.port, a.port, b.port, free_port(), c.port]
+        assert [server.port for server in find_servers(ports, seconds=60)] == [c.port, a.port]
 
 
 @pytest.mark.parametrize(
@@ -232,5 +238,5 @@ def test_all_are_asked_at_once_and_stand_in_the_order_of_the_ports():
 )
 def test_what_a_server_is_and_how_much_its_models_take(answers, kind, models):
     with ListServer(answers) as server:
-        [found] = find_servers([port_of(server)])
+        [found] = find_servers([port_of(server)], seconds=60)
     assert (found.kind, [(m.id, m.context) for m in found.models]) == (kind, models)
