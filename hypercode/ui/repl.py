@@ -368,12 +368,11 @@ class Chat:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            width, self._width = self._width, self.screen.columns
             if self.busy:
                 self.transcript.tick()
             elif self._hint and time.monotonic() - self._interrupted_at > LEAVE_WITHIN:
                 self._hint = ""
-            elif width == self._width:
+            elif self._width == self.screen.columns:
                 continue
             self._status()
 
@@ -388,8 +387,8 @@ class Chat:
         self.screen.set_queued(rows)
 
     def _status(self) -> None:
-        doing, width = self._going_on(), self.screen.columns
-        line = status_line(self.app, self.transcript, clock=self._clock, going_on=doing, width=width)
+        doing, self._width = self._going_on(), self.screen.columns
+        line = status_line(self.app, self.transcript, clock=self._clock, going_on=doing, width=self._width)
         self.screen.set_status(self.app.shown.text(line))
 
     def _going_on(self) -> str:
