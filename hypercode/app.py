@@ -290,7 +290,7 @@ class App:
         )
         box = Box.probe(policy, context.environment)
         context.box = box if box.kind != "none" else None
-        self.gate.boxed = box.full
+        self.gate.boxed, self.gate.readers_ask = box.full, not box.full
         self.box_said = box.describe()
         box.warm_up()
         for report in box.recovered:

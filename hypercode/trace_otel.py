@@ -98,7 +98,8 @@ def open_otel(environ: Mapping[str, str]) -> OtelSpans | None:
     except ImportError:
         if wanted:
             raise NotConfigured(
-                "OTEL_… variables ask for an export, and OpenTelemetry is not installed: pip install 'hypercode[otel]'"
+                "OTEL_… variables ask for an export, and OpenTelemetry is not installed: "
+                "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
             ) from None
         return None
     provider = trace.get_tracer_provider()

@@ -109,8 +109,8 @@ Asker = Callable[[Question], Awaitable[Answer | None]]
 class Gate:
     """Decides each call by mode, rules, path guard and command gate, and asks where they say so.
 
-    `save_rule` stores a rule for good.  `boxed` says whether commands run in the full sandbox; `boxing` waits until that
-    is known.  `notify` tells the person about a refusal for want of an answer.  `passes` takes what an approved command may
+    `save_rule` stores a rule for good.  `boxed` says whether commands run in the full sandbox, `readers_ask` that there should
+    be one and is none, so that even what only reads asks; `boxing` waits until that is known.  `notify` tells the person about a refusal for want of an answer.  `passes` takes what an approved command may
     have beyond the box's usual.
     """
 
@@ -120,6 +120,7 @@ class Gate:
     allow: list[Rule] = field(default_factory=list)
     deny: list[Rule] = field(default_factory=list)
     boxed: bool = False
+    readers_ask: bool = False
     boxing: Callable[[], Awaitable[None]] | None = None
     passes: Passes = field(default_factory=Passes)
     ask: Asker | None = None
@@ -167,19 +168,29 @@ class Gate:
         question = Question(tool, effect, subject, "", reason, Decision.ALWAYS_ASK, None, judged)
         return await self._settle(question, kind="loop")
 
-    def classify(self, command: str) -> Verdict:
-        """The class of a command's text under the rules of this session."""
+    def classify(self, command: str, *, readers_ask: bool = False) -> Verdict:
+        """The class of a command's text under the rules of this session; with `readers_ask` only they make it `auto`."""
         from hypercode.safety.command import (
             classify,
         )  # the grammar's tables take 50 ms, and not every session runs commands
 
-        return classify(command, workspace=self.files.workspace, home=self.home, allow=self.allow, deny=self.deny)
+        return classify(
+            command,
+            workspace=self.files.workspace,
+            home=self.home,
+            allow=self.allow,
+            deny=self.deny,
+            readers_ask=readers_ask,
+        )
 
     async def _shell(self, tool: str, command: str) -> Refusal | None:
         if self.boxing is not None:
             await self.boxing()
         verdict = self.classify(command)
         decision = decide(self.mode, "shell", verdict.decision, boxed=self.boxed)
+        if self.readers_ask and decision is Decision.AUTO:
+            verdict = self.classify(command, readers_ask=True)
+            decision = verdict.decision
         strict = next((p.rule for p in verdict.parts if p.decision is verdict.decision), "")
         grant = verdict.grant if verdict.decision is Decision.ASK else None
         if decision is Decision.AUTO and self.mode is not Mode.AUTO and (program := self._git_would_run(verdict)):
@@ -188,7 +199,8 @@ class Gate:
         needs = needs_of(part.command for part in verdict.parts) if self.boxed else Needs()
         reason = f"{strict}; it gets {needs}" if needs != Needs() and decision is not Decision.AUTO else strict
         refusal = await self._settle(Question(tool, "shell", command, "", reason, decision, grant), kind="refused")
-        by_rule = any(part.rule.startswith("allow rule") for part in verdict.parts)
+        # Unasked, all of a line gets what one part of it needs only if the rest of it is allowed or reads: it is one process.
+        by_rule = verdict.decision is Decision.AUTO and any(p.rule.startswith("allow rule") for p in verdict.parts)
         if refusal is None and (by_rule or decision is not Decision.AUTO):
             self.passes.grant(command, needs)
         return refusal
@@ -252,7 +264,7 @@ class Gate:
         text = f"Refused for want of a person: {question.tool} {subject!r} ({question.reason})."
         if question.decision is Decision.ALWAYS_ASK:
             return f"{text} No flag allows this; it needs a yes each time, in the chat."
-        if not question.judged:
+        if not question.judged or (self.readers_ask and question.is_command and not question.rule):
             return f"{text} --mode auto --no-sandbox would have allowed it."
         if question.effect == "edit":
             return f"{text} --mode edits would have allowed it."

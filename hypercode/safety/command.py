@@ -80,13 +80,20 @@ class Verdict:
 
 
 def classify(
-    command: str, *, workspace: Path, home: Path, allow: Sequence[Rule] = (), deny: Sequence[Rule] = ()
+    command: str,
+    *,
+    workspace: Path,
+    home: Path,
+    allow: Sequence[Rule] = (),
+    deny: Sequence[Rule] = (),
+    readers_ask: bool = False,
 ) -> Verdict:
     """Decide on a shell line that would start in `workspace` (absolute, as is `home`).  Never raises.
 
-    A line that is too long to run, or takes more than the bound on work to look through, asks every time.
+    A line that is too long to run, or takes more than the bound on work to look through, asks every time.  With
+    `readers_ask` nothing is `auto` but what a rule allows.
     """
-    gate = _Gate(str(workspace), str(home), tuple(allow), tuple(deny))
+    gate = _Gate(str(workspace), str(home), tuple(allow), tuple(deny), readers_ask)
     try:
         with bounded(STEPS):
             if len(command) > LONGEST:
@@ -108,8 +115,11 @@ def as_json(verdict: Verdict) -> dict[str, object]:
 class _Gate:
     """One line, judged."""
 
-    def __init__(self, workspace: str, home: str, allow: tuple[Rule, ...], deny: tuple[Rule, ...]) -> None:
+    def __init__(
+        self, workspace: str, home: str, allow: tuple[Rule, ...], deny: tuple[Rule, ...], readers_ask: bool
+    ) -> None:
         self.workspace, self.home, self.allow, self.deny = workspace, home, allow, deny
+        self.readers_ask = readers_ask
         self.offers: list[tuple[str, ...] | None] = []
         self.judged: list[Part] = []
         self.line: Line | None = None
@@ -139,7 +149,7 @@ class _Gate:
         rule = Rule(offers.pop()) if len(offers) == 1 else None
         if rule is None:
             return None
-        again = _Gate(self.workspace, self.home, (*self.allow, rule), self.deny)
+        again = _Gate(self.workspace, self.home, (*self.allow, rule), self.deny, self.readers_ask)
         again.line = self.line
         try:
             passes = strictest(p.decision for p in again.parts(command)) is Decision.AUTO
@@ -174,7 +184,9 @@ class _Gate:
         if simple.recovered:
             return None
         if isinstance(reading, Reading):
-            return Part(simple.text, Decision.AUTO, reading.rule)
+            if not self.readers_ask:
+                return Part(simple.text, Decision.AUTO, reading.rule)
+            reading = f"{reading.rule}, but there is no sandbox"
         tokens = _tokens(simple) if all(inside(f, self.workspace) for f in item.folders) else None
         rule_ = next((r for r in self.allow if tokens and r.matches(tokens)), None)
         if rule_:

@@ -366,7 +366,7 @@ WAYS = [
     (r"python3 -m venv .+ -e .+", installs_with_pip),
     (r"(pip|pipx) install (uv|pipx)", installs_a_tool),
     (r"(uv tool|pipx) install \.", installs_itself),
-    (r"(pip|pipx) install '?hypercode\[\w+\]'?", knows_the_extra),
+    (r"pip install '\.\[\w+\]'", knows_the_extra),
     (r"apt(-get)? install [\w -]+", could_be_installed),
     (r"\.ci/run", is_a_script),
     (r"(podman|docker) .+", is_for_a_container),

@@ -7,6 +7,7 @@ import pytest
 
 from hypercode.safety.approval import Answer, Gate, Mode, Question, decide
 from hypercode.safety.decision import Decision, strictest
+from hypercode.safety.needs import Needs
 from hypercode.safety.paths import FileGuard
 from hypercode.safety.rules import parse_rule
 
@@ -245,3 +246,48 @@ async def test_a_folder_that_was_agreed_to_may_be_read_by_another_tool(gate, tmp
     assert await g("tree", "read", {"path": "../out"}) is None
     with g.files.open("ls", "../out", folder=True) as node:
         assert node.path == tmp_path / "out"
+
+
+# what a line gets
+
+
+@pytest.mark.parametrize(
+    ("mode", "allowed", "command", "wanted"),
+    [
+        (Mode.EDITS, "git fetch", "git fetch origin", Needs(network=True, git=True)),
+        (Mode.EDITS, "git fetch", "git fetch origin && git log -3 | head", Needs(network=True, git=True)),
+        (Mode.EDITS, "git fetch", "git fetch origin; python3 x.py", Needs()),
+        (Mode.AUTO, "git fetch", "git fetch origin; python3 x.py", Needs()),
+        (Mode.AUTO, "git commit", "git commit -m 'x' && python3 x.py", Needs()),
+        (Mode.AUTO, "", "git fetch origin", Needs()),
+        (
+            Mode.ASK,
+            "",
+            "git fetch origin; python3 x.py",
+            Needs(network=True, git=True),
+        ),  # a person saw all of it
+    ],
+)
+async def test_what_nobody_allowed_gets_nothing_beyond_the_box(gate, mode, allowed, command, wanted):
+    g, _ = gate(Answer(True), mode=mode, boxed=True, allow=[parse_rule(allowed)] if allowed else [])
+    assert await shell(g, command) is None
+    assert g.passes.take(command) == wanted
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_without_the_sandbox_that_is_wanted_every_command_asks(gate, mode):
+    if mode is Mode.AUTO:
+        return  # refused at the start
+    g, person = gate(Answer(True, "session"), Answer(False), mode=mode, readers_ask=True)
+    assert await shell(g, "git status --short") is None
+    assert await shell(g, "git status") is None  # by the rule of the session
+    assert (await shell(g, "git status && ls")).text == "the user said no"
+    assert [(q.subject, q.rule) for q in person.asked] == [
+        ("git status --short", "git status"),
+        ("git status && ls", "ls"),
+    ]
+    assert person.asked[0].reason.endswith(", but there is no sandbox")
+    alone, _ = gate(mode=mode, readers_ask=True)
+    refusal = await shell(alone, "ls -l")
+    assert refusal.hint.endswith("--allow 'ls' would have allowed it.")
+    assert (await shell(alone, "cd src && ls && pwd")).hint.endswith("--mode auto --no-sandbox would have allowed it.")
