@@ -151,7 +151,8 @@ class App:
 
     def trust_changed(self) -> None:
         """Use what a folder brings that the person has just come to trust; its settings count from the next start."""
-        self.instructions, self.skills = memory_for(self.config, self.folders, self.agent.context.workspace)
+        workspace = self.agent.context.workspace
+        self.instructions, self.skills = memory_for(self.config, self.folders, workspace, self.instructions)
         self.agent.tools = toolbox_for(self.skills, self.local, self.extensions.tools)
 
     def context_sizes(self) -> dict[str, int]:
@@ -293,8 +294,7 @@ class App:
         self.gate.boxed, self.gate.readers_ask = box.full, not box.full
         self.box_said = box.describe()
         box.warm_up()
-        for report in box.recovered:
-            self.config.notices.append(report)
+        self.config.notices += box.recovered
 
     async def box_ready(self) -> None:
         """Wait until it is known which sandbox there is; the first call finds out."""

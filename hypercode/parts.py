@@ -130,11 +130,16 @@ def client_for(config: Config, environ: Mapping[str, str]) -> tuple[Client, Loca
     return Client(model_settings(config, environ)), None
 
 
-def memory_for(config: Config, folders: Folders, workspace: Path) -> tuple[Instructions, Skills]:
-    """What the person wrote down for the model, and what a trusted project did."""
+def memory_for(
+    config: Config, folders: Folders, workspace: Path, earlier: Instructions | None = None
+) -> tuple[Instructions, Skills]:
+    """What the person wrote down for the model, and what a trusted project did; `earlier` was used in this session before."""
     trust, own = Trust(folders.state, own=folders.own), folders.config_file.parent
     accepted, trusted = trust.accepted(workspace), trust.of(workspace) is TrustState.TRUSTED
-    instructions = Instructions(workspace, user_folder=own, accepted=accepted, trusted=trusted)
+    known = trust.known(workspace)
+    instructions = Instructions(workspace, user_folder=own, accepted=accepted, trusted=trusted, known=known)
+    if earlier is not None:
+        instructions.look_again(earlier)
     skills = load_skills([own / "skills"], accepted, trusted=trusted)
     config.notices += [*trust.notices, *instructions.notices, *skills.notices]
     return instructions, skills

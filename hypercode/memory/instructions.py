@@ -2,29 +2,28 @@
 
 The person's own comes first, then the project's from the top of the repository down to the workspace, then those of
 sub-folders once a file there is touched; of a folder that has no `AGENTS.md`, `CLAUDE.md` is taken.  A project's files are
-used only in a trusted folder, and then the bytes that were trusted.  They go to the model as data between marked lines,
+used only in a trusted folder, and then the bytes that the person has said yes to.  They go to the model as data between marked lines,
 in the system prompt, so that no compaction of the conversation ever touches them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
 from hypercode.memory.foreign_text import inside, one_line, own, text_of
-from hypercode.safety.trust import Item
+from hypercode.safety.trust import FOREIGN, INSTRUCTIONS, Item
 
 __all__ = ["INIT_PROMPT", "Instruction", "Instructions", "init_prompt"]
 
-NAMES = ("AGENTS.md", "CLAUDE.md")
-
 _MOST_CHARACTERS = 64_000
 _MOST_NESTED = 20
-_FOREIGN = frozenset({".git", ".hypercode", ".venv", "node_modules", "site-packages", "vendor", "venv"})
+
+_UNSEEN = "you have not said yes to what they say now; /trust shows them and asks."
 
 _HEAD = """
 Notes on how to work here, from the person's and the project's files, each between marked lines. Follow them where they fit what
@@ -89,8 +88,8 @@ class Instruction:
 class Instructions:
     """The notes of a session.
 
-    `user_folder` holds the person's own, `accepted` is what the trusted folder brings (`Trust.accepted`); without `trusted`
-    nothing of the project is read.  `limit` is how many characters are sent at most; the files nearest to the workspace keep
+    `user_folder` holds the person's own, `accepted` is what the trusted folder brings (`Trust.accepted`) and `known` what the
+    person has said yes to in it (`Trust.known`); without `trusted` nothing of the project is read.  `limit` is how many characters are sent at most; the files nearest to the workspace keep
     theirs longest.  `notices` are sentences for the person about what was found at the start.
     """
 
@@ -101,17 +100,19 @@ class Instructions:
         user_folder: Path | None = None,
         accepted: Sequence[Item] = (),
         trusted: bool = False,
+        known: Mapping[str, Sequence[str]] | None = None,
         limit: int = _MOST_CHARACTERS,
     ) -> None:
         self._workspace = Path(os.path.realpath(workspace))
         self._trusted = trusted
+        self._known = known or {}
         self._limit = limit
         self._seen: set[Path] = set()
         self._top = next((p for p in (self._workspace, *self._workspace.parents) if os.path.lexists(p / ".git")), None)
         self.found: list[Instruction] = []
         self.notices: list[str] = []
         if user_folder is not None:
-            self._take(next(filter(None, (own(user_folder / n, "instructions") for n in NAMES)), None), "user")
+            self._take(next(filter(None, (own(user_folder / n, "instructions") for n in INSTRUCTIONS)), None), "user")
         if trusted:
             for item in sorted((i for i in accepted if i.kind == "instructions"), key=lambda i: len(i.path.parts)):
                 self._take(item, "project")
@@ -125,9 +126,9 @@ class Instructions:
     def touch(self, path: str) -> list[str]:
         """A file or folder of the workspace is worked on: take the notes of the folders on the way to it.
 
-        Returns sentences for the person: which notes were taken, and what is odd about them.
+        Returns sentences for the person: which notes were taken, which were not, and what is odd about them.
         """
-        if not self._trusted or not path or "\0" in path:
+        if not path or "\0" in path:
             return []
         target = Path(os.path.realpath(self._workspace / path))
         if not target.is_relative_to(self._workspace):
@@ -135,7 +136,7 @@ class Instructions:
         before, told = len(self.found), len(self.notices)
         parts = target.relative_to(self._workspace).parts
         for depth in range(1, min(len(parts), 40) + 1):
-            if parts[depth - 1] in _FOREIGN:
+            if parts[depth - 1] in FOREIGN:
                 break
             self._look(self._workspace.joinpath(*parts[:depth]))
         if len(self.found) > before:
@@ -143,14 +144,27 @@ class Instructions:
         taken = [f"Notes of {self._label(i)} are followed from now on." for i in self.found[before:]]
         return [*taken, *self.notices[told:]]
 
+    def look_again(self, earlier: Instructions) -> None:
+        """Take the notes of the folders that were worked on earlier in the session."""
+        for folder in sorted(earlier._seen):
+            self._look(folder)
+        self._text = self._render()
+
     def _look(self, folder: Path) -> None:
         if folder in self._seen or not folder.is_dir():
             return
         self._seen.add(folder)
         if sum(i.source == "nested" for i in self.found) >= _MOST_NESTED:
             return
-        top = self._top or self._workspace
-        self._take(next(filter(None, (inside(folder / n, "instructions", top) for n in NAMES)), None), "nested")
+        if (path := next((folder / n for n in INSTRUCTIONS if os.path.lexists(folder / n)), None)) is None:
+            return
+        item = inside(path, "instructions", self._top or self._workspace) if self._trusted else None
+        if item is not None and (item.data is None or item.digest in self._known.get(str(path), ())):
+            self._take(item, "nested")
+        else:
+            self.notices.append(
+                f"Notes of {one_line(str(path.relative_to(self._workspace)))} are not followed: {_UNSEEN}"
+            )
 
     def _take(self, item: Item | None, source: Literal["user", "project", "nested"]) -> None:
         if item is None:

@@ -3,6 +3,7 @@
 A repository can bring settings, commands, skills and instructions.  None of it is read before the person trusts the
 folder, and a yes is bound to the folder's resolved path and to the content of everything it brings: when something is
 added or changed the person is asked again, once per content.  What was hashed is what is used: the bytes are read once.
+Instructions of folders further down are looked for only for the person who is asked, and each is bound by itself.
 
 The person's yes is kept in the program's state folder.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
@@ -24,7 +25,17 @@ from hypercode.safety import files
 from hypercode.safety.path_rules import secret_name
 from hypercode.safety.private_file import Unusable, locked, private_folder, put_aside, read_private, replace_private
 
-__all__ = ["SETTINGS_LIMIT", "TEXT_LIMIT", "Item", "Trust", "TrustState", "project_file"]
+__all__ = [
+    "FOREIGN",
+    "INSTRUCTIONS",
+    "NESTED",
+    "SETTINGS_LIMIT",
+    "TEXT_LIMIT",
+    "Item",
+    "Trust",
+    "TrustState",
+    "project_file",
+]
 
 SETTINGS_LIMIT = 1 << 20
 """Bytes of a project's configuration file."""
@@ -32,11 +43,20 @@ SETTINGS_LIMIT = 1 << 20
 TEXT_LIMIT = 1 << 18
 """Bytes of instructions, a command or a skill."""
 
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
+"""The names of a folder's instructions; the first that is there counts."""
+
+NESTED = "nested instructions"
+"""The kind of instructions in a folder below the trusted one."""
+
+FOREIGN = frozenset({".git", ".hypercode", ".venv", "node_modules", "site-packages", "vendor", "venv"})
+"""Folders whose instructions are not the project's."""
+
 _STORE_LIMIT = 8 << 20
 _MOST = 200
 _REMEMBERED = 32
 _FOLDER = ".hypercode"
-_INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
+_MOST_FOLDERS = 20_000
 
 
 class TrustState(StrEnum):
@@ -51,7 +71,7 @@ class TrustState(StrEnum):
 class Item:
     """One thing that a project brings.
 
-    `kind` is settings, command, skill or instructions.  `data` is None where it cannot be used, and `error` says why, to
+    `kind` is settings, command, skill, instructions or nested instructions.  `data` is None where it cannot be used, and `error` says why, to
     follow its name in a sentence.  `known`: the person has said yes to this content at this place before.
     """
 
@@ -101,7 +121,12 @@ class Trust:
         """What trust would let in, with its content, for the person who is asked."""
         real = _real(folder)
         entry = self._entries().get(str(real), {})
-        return self._read(real, entry)
+        return [*self._read(real, entry), *self._read(real, entry, _nested)]
+
+    def known(self, folder: Path) -> dict[str, list[str]]:
+        """The digests that the person has said yes to, by the path of the item."""
+        found: dict[str, list[str]] = self._entries().get(str(_real(folder)), {}).get("items", {})
+        return found
 
     def grant(self, folder: Path, shown: Sequence[Item] | None = None) -> None:
         """Keep the person's yes to what was `shown` (from `describe`); without it, to what is there now.
@@ -112,7 +137,7 @@ class Trust:
         items = self.describe(folder) if shown is None else shown
         with self._changing() as entries:
             entry = entries.pop(str(real), {"accepted": [], "items": {}})
-            entry["accepted"] = _with(entry["accepted"], _fingerprint(items))
+            entry["accepted"] = _with(entry["accepted"], _fingerprint([i for i in items if i.kind != NESTED]))
             for item in items:
                 place = str(item.path)
                 entry["items"][place] = _with(entry["items"].get(place, []), item.digest)
@@ -138,10 +163,12 @@ class Trust:
         same = not items or _fingerprint(items) in entry["accepted"]
         return (TrustState.TRUSTED if same else TrustState.CHANGED), items
 
-    def _read(self, real: Path, entry: dict[str, Any]) -> list[Item]:
+    def _read(
+        self, real: Path, entry: dict[str, Any], source: Callable[[Path], Iterator[Item]] | None = None
+    ) -> list[Item]:
         top = _top(real)
         known = entry.get("items", {})
-        items = [item if item.error else _filled(item, top) for item in _found(real, self._own)]
+        items = [item if item.error else _filled(item, top) for item in _found(real, self._own, source)]
         return [replace(item, known=item.digest in known.get(str(item.path), [])) for item in items]
 
     # -- the store ---------------------------------------------------------------
@@ -256,8 +283,8 @@ def _top(real: Path) -> Path:
     return next((path for path in (real, *real.parents) if os.path.lexists(path / ".git")), real)
 
 
-def _found(real: Path, own: Sequence[Path]) -> Iterator[Item]:
-    for item in _candidates(real):
+def _found(real: Path, own: Sequence[Path], source: Callable[[Path], Iterator[Item]] | None = None) -> Iterator[Item]:
+    for item in (source or _candidates)(real):
         place = Path(os.path.realpath(item.path.parent)) / item.path.name
         if not any(place.is_relative_to(folder) for folder in own):
             yield item
@@ -271,10 +298,22 @@ def _candidates(real: Path) -> Iterator[Item]:
     yield from _listed(real / _FOLDER / "commands", top, "command", lambda name: name if name.endswith(".md") else "")
     yield from _listed(real / _FOLDER / "skills", top, "skill", lambda name: f"{name}/SKILL.md")
     for folder in (real, *real.parents):
-        names = [folder / name for name in _INSTRUCTIONS if os.path.lexists(folder / name)]
+        names = [folder / name for name in INSTRUCTIONS if os.path.lexists(folder / name)]
         yield from (Item(path, "instructions") for path in names[:1])
         if folder == top:
             return
+
+
+def _nested(real: Path) -> Iterator[Item]:
+    """Instructions in the folders below, so many as can be shown."""
+    yield from islice(_below(real), _MOST)
+
+
+def _below(real: Path) -> Iterator[Item]:
+    for folder, folders, names in islice(os.walk(real), _MOST_FOLDERS):
+        folders[:] = sorted(set(folders) - FOREIGN)
+        if (here := next((n for n in INSTRUCTIONS if n in (*names, *folders)), None)) and Path(folder) != real:
+            yield Item(Path(folder, here), NESTED)
 
 
 def _listed(folder: Path, top: Path, kind: str, wanted: Any) -> Iterator[Item]:

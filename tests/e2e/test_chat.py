@@ -39,6 +39,51 @@ def last_user(stage, request=-1):
     return [m["content"] for m in stage.requests()[request]["messages"] if m["role"] == "user"][-1]
 
 
+# -- trust ---------------------------------------------------------------------
+
+
+def test_what_a_folder_brings_is_shown_before_it_counts_and_asks_again_when_it_changes(stage):
+    looks = [answer(call("read", {"path": "sub/x.txt"}, f"c{n}")) for n in range(2)]
+    s = stage(
+        looks[0],
+        answer(text("zzone")),
+        answer(text("zztwo")),
+        looks[1],
+        answer(text("zzthree")),
+        answer(text("zzfour")),
+    )
+    (s.workspace / "sub").mkdir()
+    (s.workspace / "AGENTS.md").write_text("Top says.\n")
+    (s.workspace / "sub/AGENTS.md").write_text("Nested says.\n")
+    (s.workspace / "sub/x.txt").write_text("x\n")
+    with Chat(s) as chat:
+        chat.prompt().say("look")
+        chat.shows("not used: AGENTS.md", "Notes of sub/AGENTS.md are not followed:", "zzone")
+        chat.idle()
+        chat.say("/trust")
+        chat.wait("yes, this content")
+        assert all(any(words in line for line in chat.visible) for words in ("Top says.", "Nested says."))
+        chat.send("y\r")
+        chat.shows("Trusted, as it stands")
+        chat.say("and now")
+        chat.shows("zztwo")
+        chat.leave()
+    (s.workspace / "sub/AGENTS.md").write_text("Nested obeys.\n")
+    with Chat(s, "-c") as chat:
+        chat.prompt().say("look")
+        chat.shows("Notes of sub/AGENTS.md are not followed:", "zzthree")
+        chat.idle()
+        chat.say("/trust off")
+        chat.shows("This folder is not trusted any more.")
+        chat.say("and now")
+        chat.shows("zzfour")
+        chat.leave()
+    systems = [json.dumps(request["messages"][0]) for request in s.requests()]
+    says = [("Top says" in each, "Nested says" in each, "Nested obeys" in each) for each in systems]
+    no, both, top = (False, False, False), (True, True, False), (True, False, False)
+    assert says == [no, no, both, top, top, no]
+
+
 # -- sending -------------------------------------------------------------------
 
 

@@ -41,6 +41,7 @@ def notes(place, *, trusted=True, workspace="repo/app", **options):
         user_folder=place / "config",
         accepted=trust.accepted(folder),
         trusted=trust.of(folder) is TrustState.TRUSTED,
+        known=trust.known(folder),
         **options,
     )
 
@@ -70,7 +71,8 @@ def test_nothing_of_the_project_without_trust(place):
     (place / "repo" / "app" / "web" / "AGENTS.md").write_text("Nested.\n")
     made = notes(place, trusted=False)
     assert texts(made) == [(str(place / "config" / "AGENTS.md"), "Mine.\n")]
-    assert made.touch("web/x.py") == []
+    (told,) = made.touch("web/x.py")
+    assert told.startswith("Notes of web/AGENTS.md are not followed: ")
     assert "touch pwn" not in made.text
     assert "Nested" not in made.text
 
@@ -113,6 +115,25 @@ def test_nested_notes_come_when_a_file_there_is_touched(place):
     assert made.text.startswith(before.rstrip("\n"))
     assert made.touch(str(deep / "other.py")) == []
     assert made.touch(str(place / "repo" / "AGENTS.md")) == []
+
+
+def test_nested_notes_that_nobody_has_seen_are_not_followed(place):
+    app, web = place / "repo/app", place / "repo/app/web"
+    (app / "AGENTS.md").write_text("App.\n")
+    (web / "AGENTS.md").write_text("Web.\n")
+    notes(place)
+    (web / "AGENTS.md").write_text("Web, and obey.\n")
+    (web / "forms").mkdir()
+    (web / "forms" / "CLAUDE.md").write_text("Forms.\n")
+    made = notes(place, trusted=False)  # by the yes from before
+    said = "are not followed: you have not said yes to what they say now; /trust shows them and asks."
+    told = made.touch("web/forms/login.py")
+    assert told == [f"Notes of {name} {said}" for name in ("web/AGENTS.md", "web/forms/CLAUDE.md")]
+    assert made.touch("web/forms/login.py") == []
+    assert texts(made) == [("AGENTS.md", "App.\n")]
+    made = notes(place)  # a yes to what is there now
+    made.touch("web/forms/login.py")
+    assert [text for _, text in texts(made)] == ["App.\n", "Web, and obey.\n", "Forms.\n"]
 
 
 @pytest.mark.parametrize(

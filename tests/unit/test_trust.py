@@ -14,7 +14,7 @@ import pytest
 from hypercode.config import Config
 from hypercode.errors import ConfigError
 from hypercode.parts import configuration
-from hypercode.safety.trust import SETTINGS_LIMIT, TEXT_LIMIT, Item, Trust, TrustState, project_file
+from hypercode.safety.trust import NESTED, SETTINGS_LIMIT, TEXT_LIMIT, Item, Trust, TrustState, project_file
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/security/project-config.json").read_text())["cases"]
 UNKNOWN, TRUSTED, CHANGED = TrustState.UNKNOWN, TrustState.TRUSTED, TrustState.CHANGED
@@ -144,6 +144,30 @@ def test_describe_shows_everything_in_full_and_in_order(trust, project):
         ("AGENTS.md", "instructions", "top", "", False),
     ]
     assert trust.present(deep) == [item.path for item in trust.describe(deep)]
+
+
+def test_instructions_further_down_are_shown_and_each_bound_by_itself(trust, project):
+    (project / "AGENTS.md").write_text("top")
+    for name in ("b/AGENTS.md", "a/CLAUDE.md", "a/AGENTS.md", "a/deep/er/CLAUDE.md", "node_modules/p/AGENTS.md"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(name)
+    (project / "c").mkdir()
+    (project / "c/AGENTS.md").symlink_to("/etc/hostname")
+    (project / "loop").symlink_to(project)
+    got = [(str(i.path.relative_to(project)), i.kind, i.text, i.error) for i in trust.describe(project)]
+    assert got == [
+        ("AGENTS.md", "instructions", "top", ""),
+        ("a/AGENTS.md", NESTED, "a/AGENTS.md", ""),
+        ("a/deep/er/CLAUDE.md", NESTED, "a/deep/er/CLAUDE.md", ""),
+        ("b/AGENTS.md", NESTED, "b/AGENTS.md", ""),
+        ("c/AGENTS.md", NESTED, "", "is a link that leads out of the project"),
+    ]
+    trust.grant(project)
+    (project / "b/AGENTS.md").write_text("changed")
+    assert trust.of(project) is TRUSTED  # the folder is; that file is not
+    assert [item.known for item in trust.describe(project)] == [True, True, True, False, True]
+    assert set(trust.known(project)) == {str(project / name) for name, *_ in got}
+    assert [item.path for item in trust.accepted(project)] == [project / "AGENTS.md"]
 
 
 def test_without_a_repository_only_the_folder_itself_counts(trust, tmp_path):
