@@ -204,7 +204,11 @@ class Execution:
             printed.append(text)
             self.bus.emit(events.ToolOutput(call.id, text))
 
-        context = replace(self.context, output=show)
+        def tell(text: str) -> None:
+            printed.append(f"\n{text}")
+            self.bus.emit(events.Notice("warning", text))
+
+        context = replace(self.context, output=show, tell=tell)
         try:
             preview = await tool.preview(context, values)
         except ToolError as error:
@@ -215,7 +219,7 @@ class Execution:
         if refusal is not None:
             self.refused += not refusal.by_person
             raise ToolError(refusal.kind, refusal.text)
-        context = replace(self.context, output=show)  # anew: only by the approval it may be known what box there is
+        context = replace(context, box=self.context.box)  # only by the approval it may be known what box there is
         self._intend(call, arguments)
         async with self.around(tool, values) as changed:
             output = await tool.call(context, values)

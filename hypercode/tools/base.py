@@ -83,8 +83,9 @@ class ToolContext:
     """What a tool gets beside its arguments.
 
     `files` resolves and guards paths, `environment` is what child processes get, `spill` is the folder for outputs that
-    are too long for the model (`most` characters), and `output` shows the person a piece of text at once.  Commands run in the `box`, with what
-    `passes` says was approved for them beyond its usual.
+    are too long for the model (`most` characters).  `output` shows the person a piece of what the call prints at once, `tell`
+    says a sentence about it, also where no output is shown.  Commands run in the `box`, with what `passes` says was
+    approved for them beyond its usual.
     """
 
     files: FileGuard
@@ -94,6 +95,7 @@ class ToolContext:
     box: Box | None = None
     passes: Passes = field(default_factory=Passes)
     output: Callable[[str], None] = lambda text: None
+    tell: Callable[[str], None] = lambda text: None
     most: int = MAX_RESULT_CHARACTERS
 
     @property

@@ -53,10 +53,11 @@ async def bash(ctx: ToolContext, command: str, timeout: float = 120) -> str:
             )
     except OSError as error:
         raise _not_started(error, ctx.workspace) from None
-    reports = "".join(f"[sandbox: {report}]\n" for report in entered.reports)
-    if reports:
-        ctx.output(f"\n{reports}")
-    text = _joined(remark, _shown(finished.printed), _ending(finished, timeout), reports.rstrip("\n"))
+    reports = [f"sandbox: {report}" for report in entered.reports]
+    for report in reports:
+        ctx.tell(report)
+    said = "\n".join(f"[{report}]" for report in reports)
+    text = _joined(remark, _shown(finished.printed), _ending(finished, timeout), said)
     if finished.timed_out:
         raise ToolError("timeout", cap(f"the command did not end in time.\n{text}", ctx.spill))
     return text

@@ -134,5 +134,7 @@ def test_a_new_repository_stays_and_what_programs_obey_does_not(stage, tmp_path)
     assert f"[sandbox: {s.workspace}/sub/.envrc appeared; tools would obey it" in second
     assert f"[sandbox: {s.workspace}/two/.git is a git repository that would run a program (the hook post-" in second
     assert second.count("[sandbox: ") == 2
+    told = [line for line in done.stderr.splitlines() if line.startswith("warning: sandbox: ")]
+    assert [f"[{line.removeprefix('warning: ')}]" for line in told] == second.splitlines()[-2:]
     there = [(s.workspace / name).exists() for name in (".git/HEAD", "one/.git/HEAD", "sub/.envrc", "two/.git")]
     assert there == [True, True, False, False]

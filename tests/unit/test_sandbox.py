@@ -350,7 +350,7 @@ async def test_the_shell_tool_in_the_box(policy, run):
     seen = []
     guard = FileGuard(policy.workspace, home=policy.home)
     env = child_environment(os.environ, temp=policy.temp)
-    ctx = ToolContext(guard, policy.temp / "spill", env, box=run.box, output=seen.append)
+    ctx = ToolContext(guard, policy.temp / "spill", env, box=run.box, tell=seen.append)
     text = await bash.call(
         ctx, {"command": "echo hi; echo x > $TMPDIR/y && cat /tmp/y; echo {} > .mcp.json; touch /etc/x"}
     )
@@ -358,7 +358,7 @@ async def test_the_shell_tool_in_the_box(policy, run):
     assert lines[:2] == ["hi", "x"]
     assert lines[2:4] == ["touch: cannot touch '/etc/x': Read-only file system", "[exit code 1]"]
     assert lines[4].startswith(f"[sandbox: {policy.workspace}/.mcp.json appeared")
-    assert (len(lines), seen[-1].strip()) == (5, lines[4])
+    assert (len(lines), [f"[{told}]" for told in seen]) == (5, lines[4:])
 
 
 # names that appear
