@@ -213,6 +213,7 @@ class Agent:
         journal: Recorder | None = None,
         turns: int = 0,
         cost: float | None = None,
+        usage: dict[str, Any] | None = None,
         cut: str = "",
         owed: Sequence[Message] = (),
     ) -> None:
@@ -222,7 +223,7 @@ class Agent:
         """
         self.messages = list(messages)
         self.journal = journal or Nowhere()
-        self.turns, self.cost, self.usage = turns, cost, None
+        self.turns, self.cost, self.usage = turns, cost, usage
         self._last_cost = 0.0
         self.opened = False
         self._owed = list(owed)
@@ -361,6 +362,8 @@ class Agent:
         if reply.cost is not None:
             self.cost = (self.cost or 0.0) + reply.cost
             self._last_cost = reply.cost
+            if told := self.limits.passed(self.cost, reply.cost):
+                self.bus.emit(events.Notice("warning", told))
 
     def _close(self, turn: _Turn) -> None:
         """Answer what is unanswered, remember a cut for the next message, and announce the end."""

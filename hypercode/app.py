@@ -213,14 +213,7 @@ class App:
         opened = open_session(path, redactor=self.redactor, on_failure=self._unsaved, fresh=new_session_id())
         loaded = opened.loaded
         self.session = opened.journal.session
-        self.agent.resume(
-            loaded.messages,
-            journal=opened.journal,
-            turns=loaded.turns,
-            cost=loaded.cost,
-            cut=loaded.broken,
-            owed=loaded.owed,
-        )
+        self.agent.resume(loaded.messages, journal=opened.journal, cut=loaded.broken, owed=loaded.owed, **loaded.spent)
         elsewhere = []
         if loaded.cwd and loaded.cwd != (here := str(self.agent.context.workspace)):
             elsewhere.append(f"This conversation began in {loaded.cwd}; the tools work here, in {here}.")

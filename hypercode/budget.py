@@ -43,6 +43,14 @@ class Limits:
                 "last call.",
             )
 
+    def passed(self, spent: float, last: float) -> str:
+        """What is to be said of a call that went past the limit, which nobody could know before; empty where it did not."""
+        if self.cost is None or not spent > self.cost + _ROUNDING or spent - last > self.cost + _ROUNDING:
+            return ""
+        return (
+            f"This call cost {last:g} USD; with it {spent:g} USD are spent, more than the limit of {self.cost:g} USD."
+        )
+
 
 def added(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """Two usage objects of the API, which may be nested, added number by number."""

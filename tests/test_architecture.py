@@ -12,12 +12,12 @@ MODULES = sorted(p for p in PACKAGE.rglob("*.py"))
 
 LAYERS = [
     {"errors", "messages", "events", "capture", "supervisor", "loop_guard", "findings"},
-    {"process", "config_file"},
+    {"process", "config_file", "budget"},
     {"safety", "config", "logfile"},
     {"llm", "memory", "testing", "trace"},
     {"tools", "trace_otel"},
     {"execution"},
-    {"mentions", "budget"},
+    {"mentions"},
     {"agent"},
     {"local_model"},
     {"parts", "extensions", "key_file"},

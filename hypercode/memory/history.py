@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hypercode.budget import added
 from hypercode.memory.records import Record, Scan, scan
 from hypercode.memory.session_file import open_to_read, read_all
 from hypercode.messages import Message, check, tool_result, unanswered
@@ -26,7 +27,7 @@ class Loaded:
     what they did is not known.  `starts` has, for each message of the person that is still part of the conversation, the
     number of its record and its place in `messages`; `numbers` has the number of each message's record, 0 for one that was
     mended.  `owed` are the results of the last reply's calls that a crash kept out of the file.  `broken` says how the last reply broke off: the outcome of its turn, `ended` for a crash, empty where it was
-    whole.  `notices` are lines for the person.  `cost` is in USD, None where no provider has said; `seq` is the highest
+    whole.  `notices` are lines for the person.  `cost` is in USD, None where no provider has said, `usage` the sum of what the server counted; `seq` is the highest
     number in the file, `name` what the person calls the session.
     """
 
@@ -45,12 +46,18 @@ class Loaded:
     name: str | None = None
     turns: int = 0
     cost: float | None = None
+    usage: dict[str, Any] | None = None
     seq: int = 0
 
     @property
     def session(self) -> str:
         """The session's id."""
         return self.path.stem
+
+    @property
+    def spent(self) -> dict[str, Any]:
+        """What its turns took: their number, `cost` and `usage`."""
+        return {"turns": self.turns, "cost": self.cost, "usage": self.usage}
 
     def current(self) -> list[Record]:
         """The records without those that a rewind left behind or that another one replaces."""
@@ -180,6 +187,8 @@ class _Building:
             cost = record.get("cost")
             if isinstance(cost, int | float):
                 loaded.cost = (loaded.cost or 0.0) + cost
+            if isinstance(usage := record.get("usage"), dict):
+                loaded.usage = added(loaded.usage or {}, usage)
 
     def _message(self, seq: int, message: Any, role: str) -> None:
         if not _usable(message, role):

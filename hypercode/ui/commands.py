@@ -164,6 +164,7 @@ async def new(chat: Chat, argument: str) -> None:
         return
     chat.app.new_conversation()
     chat.last_turn = None
+    chat.refresh()
     say(chat, "A new conversation begins; the model knows nothing of what stands above.")
 
 

@@ -202,6 +202,19 @@ async def test_max_cost_stops_before_it_is_passed(harness, max_cost, calls):
     assert h.agent.withdraw() == ["more"], "a message that was not sent is not lost"
 
 
+async def test_a_call_that_went_past_the_limit_is_said_once(harness):
+    h = harness(
+        [script("done", usage={**USAGE, "cost": 0.25}), script("more", usage={**USAGE, "cost": 0.25})], max_cost=0.1
+    )
+    assert (await h.run()).outcome == "complete"
+    h.agent.post("more")
+    assert (await h.agent.run()).error["kind"] == "limit_cost"
+    told = [event for event in h.events if isinstance(event, events.Notice)]
+    assert [(n.level, n.text) for n in told][:-1] == [
+        ("warning", "This call cost 0.25 USD; with it 0.25 USD are spent, more than the limit of 0.1 USD.")
+    ]
+
+
 async def test_max_cost_is_not_stopped_by_rounding(harness):
     h = harness([script(Call("ls", {}, f"c{i}"), usage={**USAGE, "cost": 0.1}) for i in range(5)], max_cost=0.3)
     result = await h.run()

@@ -274,6 +274,26 @@ def test_a_name(stage):
     assert listed(s)[0]["name"] == "The Great Rewrite"  # with a turn behind the name
 
 
+def test_the_figures_are_those_of_the_session(stage):
+    usage = {"prompt_tokens": 900, "completion_tokens": 9, "total_tokens": 909, "cost": 0.25}
+    s = stage(answer(text("one"), usage=usage), answer(text("two"), usage=usage))
+    s.run("run", "begin")
+    with Chat(s, "-c", columns=100) as chat:
+        chat.prompt().say("/cost")
+        chat.shows("turns: 1", "tokens: 900 sent, 9 received", "billed: $0.25")
+        chat.say("on")
+        chat.shows("two")
+        chat.idle()
+        chat.say("/cost")
+        chat.shows("turns: 2", "tokens: 1800 sent, 18 received", "billed: $0.5")
+        chat.wait(lambda: " · 1.8k tokens in all · $0.5" in chat.status)
+        chat.say("/new")
+        chat.wait(lambda: "tokens" not in chat.status and "$" not in chat.status)
+        chat.say("/cost")
+        chat.shows("turns: 0", "tokens: 0 sent, 0 received", "billed: the server does not say")
+        chat.leave()
+
+
 def test_rewind_keeps_both_pasts(stage):
     s = stage(*[answer(text(f"answer {n}")) for n in range(4)])
     with Chat(s) as chat:
