@@ -35,7 +35,9 @@ class Limits:
                 f"The limit of {self.turns} turn{'s' * (self.turns != 1)} was reached before the task was done.",
             )
         if hopeless:
-            raise LimitReached("loop", "The model went in circles: it tried again and again what had been refused.")
+            raise LimitReached(
+                "loop", "The model went in circles: again and again its calls were refused or could not be run."
+            )
         if self.cost is not None and not (spent < self.cost and spent + last <= self.cost + _ROUNDING):
             raise LimitReached(
                 "cost",

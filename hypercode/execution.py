@@ -128,6 +128,11 @@ class Execution:
     async def _settle(self, reply: Reply, number: int, call: ToolCall) -> None:
         """Give one call its result, by running it or by saying why it is not run."""
         if reply.cut:
+            if number == 0:
+                told = (
+                    f"The reply was cut off ({reply.finish_reason}) in its calls; none was run and the model was told."
+                )
+                self.bus.emit(events.Notice("warning", told))
             text = f"[not run: the reply was cut off ({reply.finish_reason}); ask for less at once]"
         elif call.parsed is None or call.damaged:
             what = "arrived damaged" if call.damaged else "are not a JSON object"
@@ -137,6 +142,7 @@ class Execution:
         else:
             await self._execute(call, call.parsed, over_limit=number >= MAX_CALLS)
             return
+        self.guard.not_run()
         self.answer(call.id, text)
 
     async def _execute(self, call: ToolCall, arguments: dict[str, Any], *, over_limit: bool) -> None:

@@ -1,4 +1,4 @@
-"""Going round in circles: the same call that gives the same result again and again.
+"""Going round in circles: the same call that gives the same result again and again, or calls that arrive cut or damaged.
 
 `LoopGuard` counts; it asks nobody and decides nothing.  A run has one.
 """
@@ -18,7 +18,8 @@ TIMES = 3
 """How often a call may give the same result; before the next try a person is asked, and a yes lets as many more through."""
 
 REFUSALS = 5
-"""After how many replies with such tries that nobody was there to allow, with no progress between them, a run ends."""
+"""After how many replies with such tries that nobody was there to allow, with no progress between them, a run ends; or
+without one call between them that could be run."""
 
 _NEW_EACH_TIME = re.compile(
     r"output-[0-9a-f]{8,}\.txt"  # the file that has the whole of a long output
@@ -48,11 +49,13 @@ class LoopGuard:
         self._changes: set[str] = set()
         self._refused = 0
         self._refused_now = False
+        self._unusable = 0
+        self._unusable_now = False
 
     @property
     def hopeless(self) -> bool:
-        """Whether the model goes on with what it was refused."""
-        return self._refused >= REFUSALS
+        """Whether the model goes on with what it was refused, or with calls that cannot be run."""
+        return max(self._refused, self._unusable) >= REFUSALS
 
     def stuck(self, call: str) -> int:
         """How often this call (a `call_key`) gave one and the same result; 0 where it may be tried unasked."""
@@ -66,7 +69,12 @@ class LoopGuard:
 
     def next_reply(self) -> None:
         """The model has read what became of its calls before, and has sent others."""
-        self._refused_now = False
+        self._refused_now = self._unusable_now = False
+
+    def not_run(self) -> None:
+        """A call arrived cut or damaged.  A reply counts once."""
+        self._unusable += not self._unusable_now
+        self._unusable_now = True
 
     def refuse(self) -> None:
         """Nobody was there who could let it through.  A reply counts once: of a refusal the model reads only after it."""
@@ -75,6 +83,7 @@ class LoopGuard:
 
     def note(self, call: str, result: str, *, changed: bool = False) -> None:
         """A try and its result, which may be an error; `changed` says that it changed a file."""
+        self._unusable = 0
         progress = changed and call not in self._changes
         if progress:
             self._refused = 0

@@ -56,11 +56,35 @@ async def test_a_run_ends_when_the_model_goes_on_with_what_nobody_allows(harness
     assert (result.outcome, exit_code(result)) == ("limit", 3)
     assert result.error == {
         "kind": "limit_loop",
-        "message": "The model went in circles: it tried again and again what had been refused.",
+        "message": "The model went in circles: again and again its calls were refused or could not be run.",
         "retryable": False,
         "status": None,
         "provider": None,
     }
+
+
+CUT = {"finish_reason": "length"}
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (
+            lambda n: script(Call("ls", {}, f"c{n}"), Call("ls", {}, f"d{n}"), **CUT),
+            "The reply was cut off (length) in its calls; none was run and the model was told.",
+        ),
+        (
+            lambda n: script(Call("ls", '{"path": "a', f"c{n}")),
+            "The arguments of ls are not a JSON object; it was not run and the model was told.",
+        ),
+    ],
+    ids=["cut", "damaged"],
+)
+async def test_calls_that_cannot_be_run_are_said_and_end_a_run_that_has_nothing_else(harness, made, told):
+    h = harness([made(n) for n in range(4)] + [script(Call("ls", {}, "e"))] + [made(n) for n in range(5, 50)])
+    result = await h.run()
+    assert (result.error["kind"], exit_code(result), len(h.model.requests)) == ("limit_loop", 3, 10)
+    assert [e.text for e in h.of(events.Notice)] == [*[told] * 9, result.error["message"]]
 
 
 async def test_progress_between_refusals_lets_a_run_go_on(harness):
