@@ -223,7 +223,7 @@ class Execution:
         detail, confirm = (preview.text, preview.confirm) if preview else ("", None)
         refusal = await self.approve(tool.name, tool.effect, values, detail=detail, confirm=confirm)
         if refusal is not None:
-            self.refused += not refusal.by_person
+            self.refused += refusal.for_want
             raise ToolError(refusal.kind, refusal.text)
         context = replace(context, box=self.context.box)  # only by the approval it may be known what box there is
         self._intend(call, arguments)

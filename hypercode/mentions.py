@@ -177,7 +177,7 @@ async def _content(
         values = tool.validate({"path": mention.path, **({} if folder else _window(mention))})
         refusal = await approve(tool.name, tool.effect, values)
         if refusal is not None:
-            done.refused += not refusal.by_person
+            done.refused += refusal.for_want
             if not refusal.hint:  # else the gate has told
                 _say_no(done, mention, refusal.text)
             return None

@@ -100,6 +100,13 @@ class Refusal:
     hint: str = ""
     by_person: bool = False
 
+    @property
+    def for_want(self) -> bool:
+        """Whether a permission or a person was wanting; else a person said no, or the call is impossible whoever allows it."""
+        return not self.by_person and self.kind in _FOR_WANT
+
+
+_FOR_WANT = ("refused", "needs_confirmation")
 
 Asker = Callable[[Question], Awaitable[Answer | None]]
 """Puts a question to a person; None means that there is nobody to ask."""
@@ -232,6 +239,8 @@ class Gate:
     async def _settle(self, question: Question, *, kind: str) -> Refusal | None:
         if question.decision is Decision.AUTO:
             return None
+        if question.decision is Decision.DENY and kind not in _FOR_WANT:
+            return Refusal(kind, question.reason)
         if question.decision is Decision.DENY:
             return self._refuse(kind, *self._denial(question))
         async with self._asking:

@@ -1,6 +1,7 @@
 """The loop guard in a run: asked before the fourth try, refused without a person, in every mode; and the other limits."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -220,3 +221,17 @@ async def test_the_same_call_often_in_one_reply_ends_nothing_before_the_model_ha
     result = await h.run()
     assert (result.outcome, result.text, len(h.model.requests)) == ("complete", "Here is the answer.", 2)
     assert kinds(h) == ([None] * 3 + ["loop"] * 29)[:times] + ["too_many_calls"] * (times - 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("data.bin", "binary"), ("pipe", "not_regular"), ("sub", "is_directory"), ("no", "missing_file")]
+)
+async def test_what_nobody_could_allow_is_no_refusal(harness, name, kind):
+    h = harness([script(Call("read", {"path": name}, "c")), "done"])
+    (h.workspace / "data.bin").write_bytes(b"\0\1\2\3" * 100)
+    os.mkfifo(h.workspace / "pipe")
+    (h.workspace / "sub").mkdir()
+    result = await h.run()
+    assert (kinds(h), exit_code(result), h.of(events.Notice)) == ([kind], 0, [])
+    assert h.results()["c"].output.startswith(f"{kind}: ")
+    assert "not allowed" not in h.results()["c"].output
