@@ -273,14 +273,23 @@ def _plain(schema: Any, definitions: Mapping[str, Any] | None = None) -> Any:
 
 
 def _decoded(arguments: Mapping[str, Any], error: Any) -> dict[str, Any]:
-    """The arguments with those that failed as strings read as JSON: some models encode lists and numbers twice."""
+    """The arguments with those that failed as what was probably meant.
+
+    Some models encode lists and numbers twice, or the entries of a list, or send one entry without its list.
+    """
     failed = {e["loc"][0] for e in error.errors(include_url=False) if e["loc"]}
-    decoded = dict(arguments)
-    for name in failed:
-        value = decoded.get(name)
-        if isinstance(value, str):
-            try:
-                decoded[name] = json.loads(value)
-            except ValueError:
-                pass
-    return decoded
+    return {name: _meant(value) if name in failed else value for name, value in arguments.items()}
+
+
+def _meant(value: Any) -> Any:
+    value = _parsed(value)
+    if isinstance(value, dict):
+        return [value]
+    return list(map(_parsed, value)) if isinstance(value, list) else value
+
+
+def _parsed(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value

@@ -35,7 +35,8 @@ def _diff(ctx: ToolContext, path: str, edits: list[Edit]) -> Preview:
     with ctx.files.changing:  # another call may have written the file and not yet noted that it is known
         body = ctx.files.read(path, op="edit", peek=True)
         after, _ = _made(ctx, path, body, edits)
-    return Preview(unified(body.data, after, path))
+    confirm = None if after else f"the edit leaves nothing of {path}: it would have 0 bytes"
+    return Preview(unified(body.data, after, path), confirm=confirm)
 
 
 def _edit(ctx: ToolContext, path: str, edits: list[Edit]) -> str:
@@ -61,16 +62,16 @@ def _made(ctx: ToolContext, path: str, body: Body | None, edits: list[Edit]) -> 
     """The new content and the lines that change.  Raises ToolError where the edits cannot be made."""
     if body is None:
         raise ToolError("missing_file", f"{path}: there is no such file; to make one use write.")
-    known = ctx.ledger.known(body.path)
-    if known is None:
-        raise ToolError("not_read", f"{path} was not read yet; read it before you edit it.")
-    if known != digest(body.data):
-        raise ToolError("stale", f"{path} was changed by somebody else since you last read it; read it again.")
     head = body.data[:8192]
     if is_utf16(head):
         raise ToolError("encoding", f"{path} is UTF-16, not UTF-8; convert it first (bash: iconv).")
     if looks_binary(head):
         raise ToolError("binary", f"{path} is binary, not text.")
+    known = ctx.ledger.known(body.path)
+    if known is None:
+        raise ToolError("not_read", f"{path} was not read yet; read it before you edit it.")
+    if known != digest(body.data):
+        raise ToolError("stale", f"{path} was changed by somebody else since you last read it; read it again.")
     from hypercode.tools.explain import explain  # compares texts; only where one was not found
 
     return apply(body.data, edits, explain)

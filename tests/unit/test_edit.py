@@ -69,11 +69,33 @@ async def test_bad_arguments(ctx: ToolContext, ws: Path, edits: object) -> None:
     assert "edits" in said
 
 
-async def test_edits_given_as_json_text(ctx: ToolContext, ws: Path) -> None:
+@pytest.mark.parametrize(
+    "edits",
+    [
+        '[{"old": "a", "new": "b"}]',
+        ['{"old": "a", "new": "b"}'],
+        {"old": "a", "new": "b"},
+        '{"old": "a", "new": "b"}',
+    ],
+)
+async def test_edits_as_models_also_send_them(ctx: ToolContext, ws: Path, edits: object) -> None:
     (ws / "f").write_text("a")
     await run(ctx, read, path="f")
-    await run(ctx, edit, path="f", edits='[{"old": "a", "new": "b"}]')
+    await run(ctx, edit, path="f", edits=edits)
     assert (ws / "f").read_text() == "b"
+
+
+async def test_an_edit_that_leaves_nothing_needs_a_word(ctx: ToolContext, ws: Path) -> None:
+    (ws / "f").write_text("all of it\n")
+    await run(ctx, read, path="f")
+    edits = [{"old": "all of it\n", "new": ""}]
+    assert await outcome(ctx, edit, path="f", edits=edits) == (
+        "needs_confirmation",
+        "needs_confirmation: the edit leaves nothing of f: it would have 0 bytes",
+    )
+    assert (ws / "f").read_text() == "all of it\n"
+    await run(ctx, edit, person=True, path="f", edits=edits)
+    assert (ws / "f").read_text() == ""
 
 
 async def test_needs_a_read(ctx: ToolContext, ws: Path) -> None:

@@ -60,6 +60,16 @@ async def test_an_empty_file_is_filled_and_a_full_one_is_not_emptied_unasked(ctx
     assert await run(ctx, write, person=True, path="f", content="") == "Overwrote f: 0 lines, 0 bytes"
 
 
+@pytest.mark.parametrize("data", [b"\0\1\2" * 99, "text".encode("utf-16")])
+async def test_what_cannot_be_read_is_not_overwritten_and_not_asked_to_be_read(
+    ctx: ToolContext, ws: Path, data: bytes
+) -> None:
+    (ws / "f").write_bytes(data)
+    kind, said = await outcome(ctx, write, path="f", content="x\n")
+    assert (kind, (ws / "f").read_bytes()) == ("binary", data)
+    assert said == "binary: f exists and is no text; write does not overwrite it. Move it away if you must."
+
+
 async def test_says_what_an_overwrite_loses(ctx: ToolContext, ws: Path) -> None:
     (ws / "f").write_bytes(b"\xef\xbb\xbfa\r\nb\r\n")
     await run(ctx, read, path="f")
