@@ -26,7 +26,10 @@ __all__ = ["add_dir", "diff", "permissions", "redo", "trust", "undo"]
 
 @command
 async def diff(chat: Chat, argument: str) -> None:
-    """Show what this session changed in files."""
+    """Show what this session changed in files.
+
+    What commands did to links, and to what git ignores, is not in it.
+    """
     text = await asyncio.to_thread(chat.app.undo.diff, unified)
     style, width = chat.transcript.style, chat.screen.columns
     lines = [line for part in _files(text) for line in ("", *render.diff_lines(style, part, width, limit=200))]
@@ -46,7 +49,10 @@ def _files(text: str) -> list[str]:
 
 @command
 async def undo(chat: Chat, argument: str) -> None:
-    """Take back the last step that changed files."""
+    """Take back the last step that changed files.
+
+    What a command did to links, and to what git ignores, is not kept and stays; so does what is too large, which is said.
+    """
     await _step(chat, chat.app.undo.undo, "Taken back")
 
 

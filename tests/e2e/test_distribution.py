@@ -1,5 +1,6 @@
 """What is built and shipped: the files in it, and that it works where nothing else of this repository is."""
 
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -117,12 +118,32 @@ def with_pipx(wheel, machine, home):
     return home / ".local/bin/hypercode", ["pipx", "uninstall", "hypercode"]
 
 
-def with_uv(wheel, machine, home):
-    done(["uv", "tool", "install", "--quiet", "--python", sys.executable, wheel], machine, cwd=home)
+def with_uv(wheel, machine, home, python=sys.executable):
+    done(["uv", "tool", "install", "--quiet", "--python", python, wheel], machine, cwd=home)
     return home / ".local/bin/hypercode", ["uv", "tool", "uninstall", "--quiet", "hypercode"]
 
 
-@pytest.mark.parametrize("install", [with_pip, with_pipx, with_uv])
+def other_python(version):
+    """`with_uv` for another Python that this machine has: on the path, or beside the one that runs the tests."""
+
+    def install(wheel, machine, home):
+        beside = Path(sys.base_prefix).parent.glob(f"*{version}.*/bin/python{version}")
+        there = [path for path in (shutil.which(f"python{version}"), *beside) if path and starts(path)]
+        if not there:
+            pytest.skip(f"there is no Python {version} here")
+        return with_uv(wheel, machine, home, there[0])
+
+    return install
+
+
+def starts(python):
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "install",
+    [with_pip, with_pipx, with_uv, *(pytest.param(other_python(v), id=v) for v in ("3.12", "3.13", "3.14"))],
+)
 def test_the_wheel_installs_and_works(install, built, tools, stage, tmp_path):
     s = stage(answer(call("grep", {"pattern": "zzneedle"}, "a")), answer(text("It is in hay.txt.")))
     (s.workspace / "hay.txt").write_text("hay\nzzneedle\n")

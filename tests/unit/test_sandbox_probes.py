@@ -196,7 +196,7 @@ def check_fails(check, finished, world, same, reports):
     place = Path(rest[0]) if rest else Path()
     match kind:
         case "stdout_has":
-            return rest[0] not in output and output
+            return rest[0] not in output and (output or "nothing was printed")
         case "stdout_lacks":
             return rest[0] in output and output
         case "rc0":
