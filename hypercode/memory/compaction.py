@@ -306,7 +306,7 @@ def _describe(
         names |= {c["id"]: c["function"]["name"] for c in message.get("tool_calls") or ()}
         other = "tool" if message.get("role") == "tool" else "with your message"
         called.update([names.get(message.get("tool_call_id", ""), other)] if place in shorten else [])
-    lines = [f"The conversation has about {before} tokens; then about {after}."]
+    lines = [f"The conversation has about {before} tokens" + (f"; then about {after}." if after < before else ".")]
     if shorten:
         listed = ", ".join(f"{name} × {number}" for name, number in called.most_common())
         lines.append(f"Shortened to their beginning and end: {len(shorten)} results the model has seen ({listed}).")
@@ -318,5 +318,5 @@ def _describe(
             if roles[role]
         )
         lines.append(f"Replaced by a summary: the {len(replace)} oldest messages ({listed}).")
-    lines.append("Kept as they are: your latest message, the last turns, and the notes of AGENTS.md.")
+    lines.append("Kept as they are: your latest message, the last turns, and all instructions.")
     return "\n".join(lines)

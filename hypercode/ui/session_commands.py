@@ -96,7 +96,7 @@ async def _card(chat: Chat, loaded: Loaded, left: Unfinished) -> list[str]:
     lines += _listed("asked for, had not begun", left.not_begun)
     lines += [style.yellow(line) for line in _listed("changed since, of the files it had read or written", changed)]
     tokens = sum(chat.app.context_sizes().values())
-    return [*lines, style.dim(f"  the next request sends about ~{render.count(tokens)} tokens")]
+    return [*lines, style.dim(f"  the next request sends ~{render.count(tokens)} tokens")]
 
 
 def _listed(what: str, names: list[str] | tuple[str, ...]) -> list[str]:
