@@ -7,7 +7,7 @@ import pytest
 
 from hypercode import events
 from hypercode.agent import exit_code
-from hypercode.errors import AuthError, ModelUnavailable, StreamInterrupted
+from hypercode.errors import AuthError, ModelUnavailable, RequestRejected, StreamInterrupted
 from hypercode.execution import MAX_CALLS
 from hypercode.llm.fake import Call, Reasoning, script
 from hypercode.messages import check
@@ -354,3 +354,14 @@ async def test_an_empty_write_over_a_file_needs_a_person_in_every_mode(harness):
     await h.run()
     assert h.results()["w"].kind == "needs_confirmation"
     assert (h.workspace / "a.txt").read_text() == "precious"
+
+
+async def test_refused_requests_do_not_make_the_next_one_longer(harness):
+    refused = [script(RequestRejected("no such field: x", status=400)) for _ in range(5)]
+    h = harness([*refused, script(Call("ls", {}, "c")), *refused, "done"])
+    outcomes = [(await h.run()).outcome, *[(await h.agent.run()).outcome for _ in range(10)]]
+    assert outcomes == ["error"] * 10 + ["complete"]
+    sent = [request.messages for request in h.model.requests]
+    assert [len(messages) for messages in sent] == [2] * 6 + [4] * 6
+    assert sent[0] == sent[5]
+    assert sent[6] == sent[11]
