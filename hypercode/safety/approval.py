@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypercode.loop_guard import TIMES
 from hypercode.safety.decision import Decision, strictest
-from hypercode.safety.needs import Needs, Passes, git_words, needs_of
+from hypercode.safety.needs import Needs, Passes, git_words, needs_of, reads_widely
 from hypercode.safety.paths import FileGuard, Op
 from hypercode.safety.rules import Rule, parse_rule
 
@@ -203,6 +203,9 @@ class Gate:
         if decision is Decision.AUTO and self.mode is not Mode.AUTO and (program := self._git_would_run(verdict)):
             decision = Decision.DENY if self.mode is Mode.PLAN else Decision.ASK
             strict = f"the repository makes git run a program ({program}), and there is no sandbox"
+        if decision is Decision.AUTO and not self.boxed and _widely(verdict) and (found := self._secrets()):
+            decision = Decision.DENY if self.mode is Mode.PLAN else Decision.ASK
+            strict = f"it may show secrets ({found}), and there is no sandbox to hide them"
         needs = needs_of(part.command for part in verdict.parts) if self.boxed else Needs()
         reason = f"{strict}; it gets {needs}" if needs != Needs() and decision is not Decision.AUTO else strict
         refusal = await self._settle(Question(tool, "shell", command, "", reason, decision, grant), kind="refused")
@@ -210,7 +213,18 @@ class Gate:
         by_rule = verdict.decision is Decision.AUTO and any(p.rule.startswith("allow rule") for p in verdict.parts)
         if refusal is None and (by_rule or decision is not Decision.AUTO):
             self.passes.grant(command, needs)
+        elif refusal is None and _widely(verdict):
+            self.passes.grant(command, Needs(hidden=True))
         return refusal
+
+    def _secrets(self) -> str:
+        """The first files in the folders that usually hold secrets; empty where there are none."""
+        from hypercode.safety.git_watch import Repositories
+
+        walk = Repositories(self.files.roots)
+        walk.places()
+        found = walk.secrets()
+        return ", ".join(os.path.relpath(path, self.files.workspace) for path in found[:3]) + ", …" * (len(found) > 3)
 
     def _git_would_run(self, verdict: Verdict) -> str:
         """What a git command that needs no question would run outside a box, because the repository's settings say so."""
@@ -290,6 +304,11 @@ class Gate:
             self.allow.append(parse_rule(question.rule))
             if answer.remember == "always" and self.save_rule:
                 self.save_rule(question.rule)
+
+
+def _widely(verdict: Verdict) -> bool:
+    """Whether a line that only reads may read files of secrets that it does not name."""
+    return verdict.decision is Decision.AUTO and any(reads_widely(part.command) for part in verdict.parts)
 
 
 _OPERATIONS: Sequence[str] = ("read", "write", "edit", "ls", "glob", "grep")

@@ -12,6 +12,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from hypercode.safety.bounded_read import start_of
 from hypercode.safety.git_config import looks_bare, runs
 from hypercode.safety.git_named import folders_of, named
 from hypercode.safety.obeyed import States, leads_to_obeyed, obeyed_names
+from hypercode.safety.path_rules import secret_name
 from hypercode.safety.sandbox_policy import git_folders
 
 __all__ = ["Folder", "Repositories", "looking_runs"]
@@ -38,7 +40,8 @@ _Times = tuple[int, ...]
 class Folder(NamedTuple):
     """What was seen of a folder: its times and number, the folders in it, git folders, and what programs obey.
 
-    `inward` are links in it that lead into a git folder, where nobody else looks; `listable` says whether it can be listed.
+    `inward` are links in it that lead into a git folder, where nobody else looks, `secret` files that usually hold secrets;
+    `listable` says whether it can be listed.
     """
 
     changed: int
@@ -48,6 +51,7 @@ class Folder(NamedTuple):
     is_bare: bool = False
     obeyed: tuple[str, ...] = ()
     inward: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
     listable: bool = True
 
 
@@ -104,6 +108,10 @@ class Repositories:
     def folders(self) -> Mapping[str, Folder]:
         """The folders of the last walk, by path; the next one makes a new mapping."""
         return self._folders
+
+    def secrets(self) -> list[str]:
+        """The files that usually hold secrets, as the last look found them, the highest first."""
+        return [f"{path}/{name}" for path, folder in self._folders.items() for name in folder.secret]
 
     def obeyed(self, skip: Collection[str] = ()) -> dict[str, str]:
         """The settings that the last look found, with the state of each; what is in one of `skip` is left out.
@@ -217,7 +225,9 @@ class Repositories:
                     continue
                 folder = known.get(path)
                 if folder is None or folder.changed != status.st_ctime_ns or folder.inode != status.st_ino:
-                    folder = _listed(path, status, self._linked)
+                    folder = _listed(
+                        path, status, self._linked, inside="" if path in self._roots else os.path.basename(path)
+                    )
                 seen[path] = folder
                 if folder.has_git:
                     found.append(f"{path}/.git")
@@ -311,8 +321,8 @@ def _hidden_hooks(gits: Iterable[str]) -> str:
     return ""
 
 
-def _listed(path: str, status: os.stat_result, linked: Collection[str]) -> Folder:
-    """What is in a folder; one that has just been changed is to be listed again the next time."""
+def _listed(path: str, status: os.stat_result, linked: Collection[str], inside: str) -> Folder:
+    """What is in a folder, whose name is `inside` where it lies below a root; one that has just been changed is to be listed again the next time."""
     try:
         with os.scandir(path) as entries:
             listed = [(e.name, e.is_dir(follow_symlinks=False), e.is_symlink()) for e in entries]
@@ -332,7 +342,14 @@ def _listed(path: str, status: os.stat_result, linked: Collection[str]) -> Folde
         looks_bare(names),
         obeyed_names(path, names, through),
         tuple(name for name in links if _leads_inward(f"{path}/{name}", linked)),
+        tuple(name for name, folder, link in listed if not folder and not link and _secret(name, inside)),
     )
+
+
+@lru_cache(maxsize=8192)
+def _secret(name: str, folder: str) -> bool:
+    """As `secret_name`, which is slow for a deep path: of the folders the last says whether it is one of secrets."""
+    return secret_name(Path("/", folder, name), Path("/"))
 
 
 def _leads_inward(link: str, linked: Collection[str]) -> bool:

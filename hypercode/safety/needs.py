@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["Needs", "Passes", "git_words", "needs_of"]
+__all__ = ["Needs", "Passes", "git_words", "needs_of", "reads_widely"]
 
 _NETWORK = frozenset(
     [
@@ -112,12 +112,16 @@ _GIT_WRITES = frozenset(
 _WRAPPERS = frozenset(["env", "time", "nice", "nohup", "timeout", "stdbuf", "command", "exec", "sudo"])
 
 
+_WIDE = frozenset(["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "diff"])
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a command gets in the box once it is approved."""
+    """What a command gets in the box once it is approved; `hidden`: what it does not, the workspace's files of secrets."""
 
     network: bool = False
     git: bool = False
+    hidden: bool = False
 
     def __str__(self) -> str:
         words = [word for word, on in (("the network", self.network), ("writing .git", self.git)) if on]
@@ -143,6 +147,13 @@ def needs_of(commands: Iterable[str]) -> Needs:
     """The needs of the simple commands of a line, told by their first words."""
     found = [_needs(_words(command)) for command in commands]
     return Needs(any(n.network for n in found), any(n.git for n in found))
+
+
+def reads_widely(command: str) -> bool:
+    """Whether a simple command that only reads may read files that it does not name one by one."""
+    words = _words(command)
+    program = words[0].rpartition("/")[2] if words else ""
+    return program in _WIDE or (program == "git" and "grep" in words) or any(c in command for c in "*?[{")
 
 
 def git_words(command: str) -> list[str]:

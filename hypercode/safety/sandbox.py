@@ -32,6 +32,8 @@ Profile = Literal["workspace", "git"]
 """`git` lets a command that a person approved write the repository's own folder, hooks and configuration excepted."""
 
 _PROBE_SECONDS = 5.0
+_EMPTY = str(Path(__file__).parents[1] / "py.typed")  # a device would be an error to read, not an empty file
+_MOST_HIDDEN = 200  # each takes a part of a millisecond
 _AF_INET, _AF_INET6, _AF_NETLINK = 2, 10, 16
 OWN_NETWORK: tuple[int, ...] = (_AF_INET, _AF_INET6)
 """Address families a command may use while its only network is a loopback of its own."""
@@ -116,10 +118,11 @@ class Box:
         *,
         network: bool = False,
         guarded: Sequence[Path] | None = None,
+        hide: Sequence[str] = (),
     ) -> Entered:
         """The command as it runs in the box; the descriptors belong to the caller.  `enter` does it all.
 
-        `guarded` are the places that stay as they are, where they are known already.
+        `guarded` are the places that stay as they are, where they are known already, `hide` files that are empty in there.
         """
         if self.kind == "sandbox-exec":
             closed = protected(self.policy, self._repositories().git_folders())
@@ -130,13 +133,19 @@ class Box:
         if guarded is None:
             guarded = protected(self.policy, self._repositories().git_folders())
         words = options(network) + mounts(self.policy, guarded, git=profile == "git", network=network)
+        words += [word for path in hide for word in ("--ro-bind", _EMPTY, path)]
         filter_ = _memory_file(seccomp.program(platform.machine(), HOST_NETWORK if network else OWN_NETWORK))
         command = [self.program, *words, "--seccomp", str(filter_), "--", *with_limits(list(argv))]
         return Entered(command, (filter_,), contained=True)
 
     @contextmanager
-    def enter(self, argv: Sequence[str], profile: Profile = "workspace", *, network: bool = False) -> Iterator[Entered]:
-        """A command in the box; on the way out the workspace is looked over and `reports` filled.  Raises OSError."""
+    def enter(
+        self, argv: Sequence[str], profile: Profile = "workspace", *, network: bool = False, hidden: bool = False
+    ) -> Iterator[Entered]:
+        """A command in the box; on the way out the workspace is looked over and `reports` filled.  Raises OSError.
+
+        `hidden`: the files in the workspace that usually hold secrets are empty for it, the first so many.
+        """
         if not self.full:
             yield self.wrap(argv, profile, network=network)
             return
@@ -144,7 +153,8 @@ class Box:
         watch.start()
         entered = Entered([])
         try:
-            entered = self.wrap(argv, profile, network=network, guarded=guarded)
+            hide = self._repositories().secrets()[:_MOST_HIDDEN] if hidden else []
+            entered = self.wrap(argv, profile, network=network, guarded=guarded, hide=hide)
             yield entered
         finally:
             for descriptor in entered.pass_fds:

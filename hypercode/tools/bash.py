@@ -135,7 +135,7 @@ def _boxed(ctx: ToolContext, command: str, argv: list[str]) -> AbstractContextMa
     needs = ctx.passes.take(command)
     if ctx.box is None:
         return nullcontext(Entered(argv))
-    return ctx.box.enter(argv, "git" if needs.git else "workspace", network=needs.network)
+    return ctx.box.enter(argv, "git" if needs.git else "workspace", network=needs.network, hidden=needs.hidden)
 
 
 _ESCAPES = re.compile(

@@ -21,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ui"))
 from chat_terminal import Chat
 from stage import HYPERCODE, answer, call, text
 
+needs_box = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}
 
 
@@ -173,7 +175,21 @@ def test_wrong_use_is_one_clear_message(stage, arguments, environment, words):
     assert s.requests() == []
 
 
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+@pytest.mark.parametrize("box", [pytest.param([], marks=needs_box), ["--no-sandbox"]])
+def test_a_search_that_nobody_was_asked_about_finds_no_secrets(stage, box):
+    s = stage(answer(call("bash", {"command": "grep -rn zzkey ."}, "c")), answer(text("done")))
+    (s.workspace / ".env").write_text("A=zzkey1\n")
+    (s.workspace / "a.txt").write_text("zzkey is in .env\n")
+    done = s.run("run", "go", *box)
+    result = s.requests()[1]["messages"][-1]["content"]
+    if box:
+        assert (done.returncode, "it may show secrets (.env)" in result) == (5, True)
+        assert "it may show secrets (.env), and there is no sandbox to hide them" in done.stderr
+    else:
+        assert (done.returncode, result) == (0, "./a.txt:1:zzkey is in .env")
+
+
+@needs_box
 def test_auto_runs_inside_the_sandbox(stage):
     command = "touch inside; touch ../outside; echo $TMPDIR; touch /tmp/x && ls /tmp"
     s = stage(answer(call("bash", {"command": command}, "c")), answer(text("ok")))
@@ -185,7 +201,7 @@ def test_auto_runs_inside_the_sandbox(stage):
     assert list((s.home / "hypercode/cache/temp").iterdir()) == [], "the session's temporary folder goes with it"
 
 
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+@needs_box
 def test_an_approved_commit_may_write_the_repository(stage):
     commit = "git commit -q --allow-empty -m x && git log --oneline | wc -l"
     s = stage(*[answer(call("bash", {"command": commit}, "c")), answer(text("ok"))] * 2)
@@ -430,7 +446,7 @@ def test_policy(stage):
     assert os.listdir(s.workspace) == []
 
 
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+@needs_box
 @pytest.mark.parametrize("mode", ["edits", "auto"])
 def test_the_first_command_of_a_run_is_in_the_box_already(stage, mode):
     command = "touch ~/escaped; ls /proc | grep -c '^[0-9]'"

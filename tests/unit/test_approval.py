@@ -291,3 +291,36 @@ async def test_without_the_sandbox_that_is_wanted_every_command_asks(gate, mode)
     refusal = await shell(alone, "ls -l")
     assert refusal.hint.endswith("--allow 'ls' would have allowed it.")
     assert (await shell(alone, "cd src && ls && pwd")).hint.endswith("--mode auto --no-sandbox would have allowed it.")
+
+
+@pytest.mark.parametrize(
+    ("command", "hidden"),
+    [
+        ("grep -rn KEY .", True),
+        ("git status && rg KEY", True),
+        ("cat *", True),
+        ("git grep KEY", True),
+        ("head -5 {a,b}", True),
+        ("ls -la", False),
+        ("git status --short && git log -3", False),
+        ("cat a.txt", False),
+    ],
+)
+async def test_what_reads_widely_unasked_sees_no_secrets_of_the_folder(gate, command, hidden):
+    g, _ = gate(boxed=True)
+    assert await shell(g, command) is None
+    assert g.passes.take(command) == Needs(hidden=hidden)
+    (g.files.workspace / "sub").mkdir()
+    (g.files.workspace / "sub/.env").write_text("KEY=1\n")
+    for mode in (Mode.ASK, Mode.EDITS):
+        bare, person = gate(Answer(False), mode=mode)
+        assert bool(await shell(bare, command)) == hidden
+        if hidden:
+            assert person.asked[0].reason == "it may show secrets (sub/.env), and there is no sandbox to hide them"
+
+
+@pytest.mark.parametrize("mode", [Mode.EDITS, Mode.AUTO])
+async def test_what_a_mode_allows_sees_the_folder_as_it_is(gate, mode):
+    g, _ = gate(boxed=True, mode=mode)
+    assert await shell(g, "python3 app.py *.txt") is None
+    assert g.passes.take("python3 app.py *.txt") == Needs()

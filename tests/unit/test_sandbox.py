@@ -697,6 +697,18 @@ def test_secret_places_are_what_exists_outermost_only(policy):
     ]
 
 
+def test_tokens_of_services_are_secret_places_and_what_lies_beside_them_is_not(policy):
+    names = (".cache/huggingface/token", ".cache/huggingface/hub/x", ".circleci/cli.yml", ".circleci/config.yml", ".Xauthority",
+             ".config/stripe/config.toml", ".fly/config.yml", ".fly/bin/fly", ".config/pip/pip.conf")  # fmt: skip
+    for name in names:
+        (policy.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (policy.home / name).touch()
+    below = [path for path in secret_places(policy) if path.is_relative_to(policy.home)]
+    assert [str(path.relative_to(policy.home)) for path in below] == [
+        ".Xauthority", ".cache/huggingface/token", ".circleci/cli.yml", ".config/stripe", ".fly/config.yml",
+    ]  # fmt: skip
+
+
 def test_a_secret_place_that_holds_the_workspace_is_not_masked(base, policy):
     inside = policy.home / ".config/gh/work"
     inside.mkdir(parents=True)
@@ -843,4 +855,23 @@ async def test_empty_places_hide_no_repository_and_too_many_are_said(policy, run
     _, _, reports = await run("for n in $(seq 30); do cp -r z b$n; mkdir b$n/.git; : > b$n/.git/HEAD; done")
     assert [report.partition(" than are looked at")[0] for report in reports] == [
         "There are more folders or repositories here now"
+    ]
+
+
+@BWRAP
+async def test_secrets_of_the_workspace_can_be_hidden(policy, run):
+    work = policy.workspace
+    (work / "sub/secrets").mkdir(parents=True)
+    for name in (".env", "sub/.env.local", "sub/server.pem", "sub/secrets/token", "sub/.env.example", "sub/secrets.py"):
+        (work / name).write_text(f"zz {name}\n")
+    command = ["/bin/sh", "-c", "grep -rn zz . | sort; cat .env sub/*.pem"]
+    box = run.box
+    for hidden, seen in ((False, 8), (True, 2)):
+        with box.enter(command, hidden=hidden) as entered:
+            done = subprocess.run(entered.argv, pass_fds=entered.pass_fds, capture_output=True, text=True, check=False)
+        assert len(done.stdout.splitlines()) == seen, done.stdout
+        assert entered.reports == []
+    assert done.stdout.splitlines() == [
+        "./sub/.env.example:1:zz sub/.env.example",
+        "./sub/secrets.py:1:zz sub/secrets.py",
     ]
