@@ -159,10 +159,9 @@ def model_settings(config: Config, environ: Mapping[str, str]) -> ModelSettings:
         made = "" if file.exists() else ", which `hypercode config init` makes"
         advice = key_advice(config).replace("in this file", f"in this file{made}")
         raise ConfigError(f"there is no key for {config.base_url}: {advice}", file=str(file), key="api_key")
-    if key is not None and config.base_url.startswith("http://") and not is_loopback(config.base_url):
-        raise ConfigError(
-            "a key is not sent over plain http; use https", file=config.sources["base_url"], key="base_url"
-        )
+    if key is not None and _in_the_clear(config):
+        why = "a key is not sent over plain http: use https, or take the key away for a server that needs none"
+        raise ConfigError(why, file=config.sources["base_url"], key="base_url")
     if key is not None and not _KEY.fullmatch(key):
         raise ConfigError(
             f"the key for {config.base_url} has blanks or characters in it that no key has; copy it again",
@@ -207,8 +206,13 @@ def _header(name: str, value: Any, source: str) -> str:
 
 
 def lacks_key(config: Config, environ: Mapping[str, str]) -> bool:
-    """Whether the base URL's server needs a key and there is none; one on this machine needs none."""
-    return not is_loopback(config.base_url) and pick_key(config, environ) is None
+    """Whether the base URL's server needs a key and there is none; one on this machine, or one that would get none, does not."""
+    return not (is_loopback(config.base_url) or _in_the_clear(config)) and pick_key(config, environ) is None
+
+
+def _in_the_clear(config: Config) -> bool:
+    """Whether what is sent could be read on the way."""
+    return config.base_url.startswith("http://") and not is_loopback(config.base_url)
 
 
 def key_source(config: Config, environ: Mapping[str, str]) -> str:

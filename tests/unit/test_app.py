@@ -80,7 +80,8 @@ def test_model_settings():
         model_settings(config(), {})
     with pytest.raises(ConfigError, match="plain http"):
         model_settings(config(base_url="http://far.invalid/v1"), {"HYPERCODE_API_KEY": "k"})
-    assert model_settings(config(base_url="http://127.0.0.1:1/v1"), {}).api_key is None
+    for server in ("http://127.0.0.1:1/v1", "http://192.168.1.5:8000/v1"):
+        assert model_settings(config(base_url=server), {}).api_key is None
 
 
 @pytest.mark.parametrize(
