@@ -44,10 +44,8 @@ __all__ = [
 
 Message = dict[str, Any]
 
-_LENGTH_REASONS = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
-_FILTER_REASONS = frozenset(
-    {"content_filter", "sensitive", "safety", "recitation", "prohibited_content", "blocklist", "spii"}
-)
+_LENGTH = r"((max|model|context)_)?length(_limit|_exceeded)?|max_(\w+_)?tokens|tokens?_limit(_reached)?|model_context_\w+_exceeded"
+_FILTER = r"content_filter(ed)?|sensitive|(image_)?safety|recitation|prohibited_content|blocklist|spii|refusal|guardrail_intervened"
 
 
 def is_cut(reason: str | None) -> bool:
@@ -59,12 +57,12 @@ def cut_by(reason: str | None) -> str:
     """What ended an answer that is not whole, by its finish reason in whatever case a server writes it; empty where it is.
 
     `length` and `content_filter` are the API's own; the others come from servers that pass on the word of the provider
-    behind them (Anthropic, Gemini, Mistral, Z.ai).
+    behind them (Anthropic, Bedrock, Gemini, Mistral, Z.ai).
     """
-    word = (reason or "").lower()
-    if word in _FILTER_REASONS:
+    word = (reason or "").lower().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
+    if re.fullmatch(_FILTER, word):
         return "the provider's content filter"
-    return "its length limit" if word in _LENGTH_REASONS else ""
+    return "its length limit" if re.fullmatch(_LENGTH, word) else ""
 
 
 @dataclass(slots=True)
@@ -121,18 +119,18 @@ class Reply:
         return is_cut(self.finish_reason)
 
     def message(self, *, complete: bool) -> Message | None:
-        """The assistant message for the history, or None where there is nothing to keep.
+        """The assistant message for the history, or None where there is nothing to keep; blanks are nothing.
 
         A call whose arguments do not parse is sent back with `{}` where the turn is complete (its result says why it
         did not run), and is left out of a turn that broke off.
         """
         calls = [_wire_call(c) for c in self.calls if complete or c.parsed is not None]
         text = well_formed(self.text)
-        if not text and not calls:
+        if not text.strip() and not calls:
             return None
         # An unsigned piece of signed thinking would be refused, so a turn that broke off goes back without it.
         extra = {k: v for k, v in self.extra.items() if complete or k != "reasoning_details"}
-        message: Message = {"role": "assistant", "content": text or None, **extra}
+        message: Message = {"role": "assistant", "content": text if text.strip() else None, **extra}
         if calls:
             message["tool_calls"] = calls
         return message

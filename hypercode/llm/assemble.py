@@ -14,7 +14,8 @@ from typing import Any
 
 from hypercode.events import Event, ReasoningDelta, TextDelta
 from hypercode.llm.calls import CallAssembler
-from hypercode.llm.errors import is_failure, reported_error
+from hypercode.llm.error_bodies import is_failure
+from hypercode.llm.errors import reported_error
 from hypercode.llm.sse import parse_int
 from hypercode.llm.think import SurrogateJoiner, ThinkSplitter
 from hypercode.messages import Reply
@@ -29,7 +30,7 @@ class Assembler:
     `host` the name of the server in errors.
 
     `done` is true after `[DONE]`, `finished` after a finish reason or `[DONE]`.  `lost` counts lines that could not be
-    read.
+    read.  `whole` is true where the answer came in one piece, as of a server that does not stream.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Assembler:
         self._suspicious = False
         self.done = False
         self.lost = 0
+        self.whole = False
 
     @property
     def shown(self) -> bool:
@@ -63,6 +65,16 @@ class Assembler:
     def finished(self) -> bool:
         """Whether the turn came to a known end."""
         return self.done or self._reply.finish_reason is not None
+
+    @property
+    def provider(self) -> str | None:
+        """The provider that the answer named so far."""
+        return self._reply.provider
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces of text, thinking and calls have come."""
+        return len(self._reply.text_parts) + len(self._reply.reasoning_parts) + self._calls.pieces
 
     def apply(self, chunk: dict[str, Any]) -> None:
         """Take one chunk.  Raises the `ModelError` that the server reports in it."""
@@ -82,10 +94,17 @@ class Assembler:
         """The server said `[DONE]`."""
         self.done = True
 
-    def mark_damaged(self) -> None:
-        """A line was lost.  After a finish reason it cannot have been part of a call."""
+    def mark_garbled(self) -> None:
+        """What comes up to the next `mark_damaged` holds U+FFFD: a call that a piece of it belongs to must not run."""
+        self._calls.garbled = True
         if self._reply.finish_reason is None:
             self.lost += 1
+
+    def mark_damaged(self) -> None:
+        """A line was lost, or what it brought is garbled.  After a finish reason no lost line was part of a call."""
+        garbled, self._calls.garbled = self._calls.garbled, False
+        if self._reply.finish_reason is None:
+            self.lost += not garbled
             self._calls.damage()
 
     def close(self, *, complete: bool) -> None:
@@ -134,6 +153,7 @@ class Assembler:
             return None
         message = choice.get("message")
         if isinstance(message, dict):
+            self.whole = True
             return message
         text = choice.get("text")
         return {"content": text} if isinstance(text, str) else None
@@ -158,7 +178,7 @@ class Assembler:
             if isinstance(fragment, dict):
                 self._calls.feed(fragment)
         legacy = delta.get("function_call")
-        if isinstance(legacy, dict) and legacy:
+        if isinstance(legacy, dict) and legacy and not calls:
             self._calls.feed({"index": 0, "function": legacy})
         extra = delta.get("extra_content")
         if isinstance(extra, dict):
@@ -170,6 +190,8 @@ class Assembler:
                 self._show_text(part)
             elif isinstance(part, dict):
                 thinking = part.get("thinking", part.get("reasoning"))
+                if not thinking and part.get("type") in ("thinking", "reasoning"):
+                    thinking = part
                 if thinking:
                     self._show_reasoning(_plain(thinking))
                 else:

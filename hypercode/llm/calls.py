@@ -41,13 +41,16 @@ class _Open:
     @property
     def whole(self) -> bool:
         """Whether the arguments are an object already."""
-        return (
-            bool(self.fragments) and bool(text := "".join(self.fragments).strip()) and parse_arguments(text) is not None
-        )
+        last = next((f for f in reversed(self.fragments) if not f.isspace()), "")
+        return last.rstrip().endswith("}") and parse_arguments("".join(self.fragments)) is not None
 
 
 class CallAssembler:
-    """Takes the fragments of one reply's calls in order; `known` are the names of the tools that were offered."""
+    """Takes the fragments of one reply's calls in order; `known` are the names of the tools that were offered.
+
+    While `garbled` is set, the fragments hold characters in the place of bytes that were lost.  `pieces` counts the
+    fragments that brought something.
+    """
 
     def __init__(self, emit: Callable[[Event], None], known: frozenset[str] = frozenset()) -> None:
         self._emit = emit
@@ -55,6 +58,8 @@ class CallAssembler:
         self._calls: list[_Open] = []
         self._by_index: dict[int, _Open] = {}
         self._announced = 0
+        self.garbled = False
+        self.pieces = 0
 
     @property
     def announced(self) -> bool:
@@ -76,6 +81,10 @@ class CallAssembler:
         ident = fragment.get("id")
         ident = "" if ident is None else str(ident)
         call = self._target(_index(fragment), ident, name, arguments)
+        if name or arguments.strip():
+            self.pieces += 1
+        if self.garbled:
+            call.damaged = True
         if ident and not call.id:
             call.id = ident
         if name:
@@ -101,7 +110,7 @@ class CallAssembler:
         taken = {call.id for call in self._calls}
         used: set[str] = set()
         for call in self._calls:
-            if not call.name and not call.fragments:
+            if not call.name and not "".join(call.fragments).strip():
                 continue
             if not call.name:
                 call.name, call.damaged = UNNAMED, True
@@ -122,21 +131,28 @@ class CallAssembler:
         if not self._calls:
             return self._new(index)
         last = self._calls[-1]
-        if index is None:
-            same = next((c for c in reversed(self._calls) if ident and c.id == ident), None)
-            current = same or last
+        known = self._by_index.get(index) if index is not None else None
+        same = None
+        if ident and (index is None or not name):
+            same = known if known is not None and known.id == ident else self._with_id(ident)
+        if same is not None:
+            current = same
+            if index is not None:
+                self._by_index[index] = same
         else:
-            known = self._by_index.get(index)
-            if known is None and (name or ident or (arguments and last.whole)):
+            if index is not None and known is None and (name or ident or (arguments.strip() and last.whole)):
                 return self._new(index)
             current = known or last
         return self._new(index) if self._begins(current, ident, name, arguments) else current
+
+    def _with_id(self, ident: str) -> _Open | None:
+        return next((call for call in reversed(self._calls) if call.id == ident), None)
 
     def _begins(self, current: _Open, ident: str, name: str, arguments: str) -> bool:
         """Whether a fragment that points at a call begins another one."""
         other_id = bool(ident and current.id and ident != current.id)
         if not name:  # an id alone may announce a call whose name is still to come
-            return other_id and not arguments and bool(current.name) and current.whole
+            return other_id and not arguments.strip() and bool(current.name) and current.whole
         if not current.name:
             return other_id and bool(current.fragments)
         if other_id:
@@ -144,9 +160,11 @@ class CallAssembler:
         if name != current.name and {name, current.name} <= self._known and current.name + name not in self._known:
             return True
         if ident and ident == current.id:
-            return False
-        text = "".join(current.fragments)
-        return bool(arguments or name != current.name) and current.whole and arguments.strip() != text.strip()
+            return (
+                arguments.strip().endswith("}") and current.whole and _contradict("".join(current.fragments), arguments)
+            )
+        more = bool(arguments.strip() or name != current.name)
+        return more and current.whole and arguments.strip() != "".join(current.fragments).strip()
 
     def _new(self, index: int | None) -> _Open:
         call = _Open()
@@ -189,7 +207,19 @@ def _index(fragment: dict[str, Any]) -> int | None:
     index = fragment.get("index")
     if isinstance(index, str) and index.isdecimal():
         return parse_int(index)
+    if isinstance(index, float) and index.is_integer():
+        return int(index)
     return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+def _contradict(first: str, second: str) -> bool:
+    """Whether both texts are whole arguments, and neither is the other one or a beginning of it."""
+    one, two = parse_arguments(first), parse_arguments(second)
+    if one is None or two is None:
+        return False
+    return any(key in two and two[key] != value for key, value in one.items()) or not (
+        one.keys() <= two.keys() or two.keys() <= one.keys()
+    )
 
 
 def _merged(old: Any, new: Any) -> Any:

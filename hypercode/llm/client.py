@@ -180,26 +180,27 @@ class Client:
         self.last_sign_of_life = None
         try:
             sdk = await self._connect(settings)  # before the clock: the import is not the server's time
-            async with asyncio.timeout(None) as scope:
-                stream.start(scope)
-                response = await _open(sdk, body)
-                self.last_sign_of_life = time.monotonic()
-                async for data in response.aiter_bytes():
+            try:
+                async with asyncio.timeout(None) as scope:
+                    stream.start(scope)
+                    response = await _open(sdk, body)
                     self.last_sign_of_life = time.monotonic()
-                    await stream.take(data)
-                stream.close(response.headers.get("content-type", ""))
-            complete = True
-        except TimeoutError:
-            stream.flush()
-            if not assembler.finished:
-                raise stream.silence(answered=response is not None) from None
+                    async for data in response.aiter_bytes():
+                        self.last_sign_of_life = time.monotonic()
+                        await stream.take(data)
+                    stream.close(response.headers.get("content-type", ""))
+            except TimeoutError:
+                stream.flush()
+                if not assembler.finished:
+                    raise stream.silence(answered=response is not None) from None
+            except Exception as error:
+                if not isinstance(error, ModelError):
+                    stream.flush()
+                if not assembler.finished or isinstance(error, ModelError):
+                    raise
             complete = True
         except Exception as error:  # noqa: BLE001  translated, or raised again
-            if not isinstance(error, ModelError):
-                stream.flush()
-            if not assembler.finished or isinstance(error, ModelError):
-                _raise_translated(error, settings, begun=response is not None)
-            complete = True
+            _raise_translated(error, settings, begun=response is not None)
         finally:
             stream.stop()
             assembler.close(complete=complete)

@@ -1,22 +1,26 @@
 """When to try again, and how long to wait.  Pure.
 
-`Retry-After` as in RFC 9110, section 10.2.3: seconds or an HTTP date; `retry-after-ms` as OpenAI and Azure send it.
+`Retry-After` as in RFC 9110, section 10.2.3: seconds or an HTTP date; `retry-after-ms` as OpenAI and Azure send it;
+`X-RateLimit-Reset` is in no standard: a moment (Unix time, in seconds or milliseconds), seconds, or a time such as `6m0s`.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from time import time
 
 from hypercode.errors import ModelError, ModelUnavailable, QuotaError, RequestRejected, StreamInterrupted
 
-__all__ = ["MAX_WAIT", "may_fall_back", "may_retry", "retry_after", "seconds", "wait_before"]
+__all__ = ["MAX_WAIT", "duration", "may_fall_back", "may_retry", "reset_after", "retry_after", "seconds", "wait_before"]
 
 MAX_WAIT = 120.0
 """Seconds: a server that asks for more is not waited for; the person is told instead."""
 
 _FIRST, _CAP = 0.5, 20.0
+_DAY = 86_400.0
+_DURATION = r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?"
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -37,6 +41,28 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
     except (ValueError, TypeError, OverflowError):
         return None
     return max(0.0, moment - (time() if now is None else now))
+
+
+def reset_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """The seconds until `x-ratelimit-reset`, None where it is not there, past, or further away than a day."""
+    value = headers.get("x-ratelimit-reset")
+    number = _number(value)
+    if number is None:
+        wait = duration(value)
+    elif number > 1e9:  # as seconds that would be thirty years
+        wait = (number / 1000 if number > 1e11 else number) - (time() if now is None else now)
+    else:
+        wait = number
+    return wait if wait is not None and 0 < wait <= _DAY else None
+
+
+def duration(value: object) -> float | None:
+    """The seconds of a text such as `2s`, `1.5s`, `6m0s` or `300ms` (Google's `Duration`, Go's), None for any other."""
+    found = re.fullmatch(_DURATION, value) if isinstance(value, str) and value else None
+    if found is None:
+        return None
+    hours, minutes, rest, thousandths = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + rest + thousandths / 1000
 
 
 def _number(value: str | None) -> float | None:

@@ -2,9 +2,9 @@
 
 Server-sent events as in https://html.spec.whatwg.org/multipage/server-sent-events.html, with these differences, each
 of them seen in the wild: a `data:` line that is a whole JSON object is delivered at once, so that servers which separate
-their events by one newline (or never send the last empty line) still stream; lines of bare JSON count as data; data that
-is not JSON is skipped; an answer that is no event stream at all is kept for `body`.  Only CR and LF end a line: U+2028
-and U+0085 are text.
+their events by one newline (or never send the last empty line) still stream; lines of bare JSON count as data; a field
+`error`, as llama.cpp writes it, is an error; data that is not JSON is skipped; lines that belong to no event stream are
+kept for `body`.  Only CR and LF end a line: U+2028 and U+0085 are text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-__all__ = ["DAMAGED", "DONE", "Chunk", "SSEReader", "parse_int", "parse_object"]
+__all__ = ["DAMAGED", "DONE", "GARBLED", "Chunk", "SSEReader", "decoded", "parse_int", "parse_object", "parse_objects"]
 
 Chunk = dict[str, Any]
 """A parsed chunk.  The data of an event named `error` are under its key `error`."""
@@ -33,6 +33,9 @@ DONE: Final = _Mark("DONE")
 
 DAMAGED: Final = _Mark("DAMAGED")
 """A line that was meant as a chunk could not be read: something is missing here."""
+
+GARBLED: Final = _Mark("GARBLED")
+"""Up to the next `DAMAGED` come chunks of a line with bytes that are no UTF-8: each of those is U+FFFD in them."""
 
 Item = Chunk | _Mark
 
@@ -67,14 +70,17 @@ class SSEReader:
         self._skip_newline = False
         self._partial: list[bytes] = []
         self._partial_size = 0
-        self._pending: list[str] = []
+        self._pending: list[tuple[str, bool]] = []
         self._event = ""
         self._stray: list[bytes] = []
         self._stray_size = 0
 
     @property
     def body(self) -> bytes:
-        """Lines that belong to no event stream, as they came: a JSON document, a web page, a sentence."""
+        """Lines that belong to no event stream, as they came: a JSON document, a web page, a sentence.
+
+        In the middle of a stream, too: a server that fails there may write its error as it would have answered with it.
+        """
         return b"\n".join(self._stray)
 
     def feed(self, data: bytes) -> list[Item]:
@@ -135,34 +141,51 @@ class SSEReader:
             pass
         elif line.startswith(b"[DONE]"):
             items.append(DONE)
-        elif (
-            line.startswith(b"{") and not self._stray and (value := _whole(line.decode("utf-8", "replace"))) is not None
-        ):
+        elif line[:6].lower() == b"error:" and (not self._stray or b"{" in line):
             self._flush(items)
-            items.append(value)
+            said = decoded(line[6:])[0].strip()
+            if said in ("{", "["):
+                self._stray.append(said.encode())  # the rest of it stands on the lines below
+            else:
+                _error(said, items)
+        elif not (line.startswith(b"{") and self._bare(line, items)):
+            self._other(line, items)
+
+    def _bare(self, line: bytes, items: list[Item]) -> bool:
+        """Whether the line is a chunk without `data:`.  Among lines of a document it may be a part of that."""
+        text, clean = decoded(line)
+        value = _whole(text)
+        if value is None or (self._stray and not _telling(value)):
+            return False
+        self._flush(items)
+        _put([value], items, clean=clean)
+        return True
+
+    def _other(self, line: bytes, items: list[Item]) -> None:
+        """A line as no server should send it: a byte order mark or blanks before the field, or none of a stream's."""
+        bare = line.lstrip(b" \t")
+        if line.startswith(_BOM):
+            self._line(_without_bom(line), items)
+        elif bare.startswith((b"data:", b"event:", _BOM)):
+            self._line(bare, items)
         elif self._stray_size <= _BODY_LIMIT:
             self._stray.append(line)
             self._stray_size += len(line)
 
     def _data(self, raw: bytes, items: list[Item]) -> None:
-        clean = True
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError:
-            text = raw.decode("utf-8", "replace")
-            clean = False
+        text, clean = decoded(raw)
+        while text.startswith("data:"):  # wrapped twice
+            text = text[5:].lstrip(" ")
         if text.startswith("{"):
             try:
                 value, end = _decode(text)
             except (ValueError, RecursionError):
                 value, end = None, 0
-            if end == len(text) and (not self._pending or "choices" in value or "error" in value):
+            if end == len(text) and (not self._pending or _telling(value)):
                 self._flush(items)
-                self._deliver(value, items)
-                if not clean:
-                    items.append(DAMAGED)
+                self._deliver(value, items, clean=clean)
                 return
-        self._pending.append(text)
+        self._pending.append((text, clean))
         if text.startswith("[DONE]"):
             self._dispatch(items)
 
@@ -176,33 +199,74 @@ class SSEReader:
         if not self._pending:
             return
         pending, self._pending = self._pending, []
-        if len(pending) > 1 and (value := _whole("\n".join(pending))) is not None:
-            self._deliver(value, items)
+        if len(pending) > 1 and (value := _whole("\n".join(text for text, _ in pending))) is not None:
+            self._deliver(value, items, clean=all(clean for _, clean in pending))
             return
-        for text in pending:
-            self._data_text(text.strip(), items)
+        for text, clean in pending:
+            self._data_text(text.strip(), items, clean=clean)
 
-    def _data_text(self, text: str, items: list[Item]) -> None:
+    def _data_text(self, text: str, items: list[Item], *, clean: bool) -> None:
         if text.startswith("[DONE]"):
             items.append(DONE)
         elif text.startswith("{") or (text.startswith("[") and "{" in text):
             values, whole = _objects(text)
             for value in values:
-                self._deliver(value, items)
+                self._deliver(value, items, clean=clean)
             if not whole:
                 items.append(DAMAGED)
-        elif self._event == "error" and text:
-            items.append({"error": text})
+        elif text.startswith('"{') and (wrapped := _wrapped(text)) is not None:
+            self._deliver(wrapped, items, clean=clean)
+        elif text.startswith("error:") or (self._event == "error" and text):
+            _error(text.removeprefix("error:").strip(), items)
         elif "{" in text or '":' in text:
             items.append(DAMAGED)  # the rest of a cut chunk
         else:
             self.comments += 1  # empty, null, a number, a proxy's sentence: nobody's answer
 
-    def _deliver(self, value: Chunk, items: list[Item]) -> None:
-        if not value or self._event == "ping" or value.get("type") == "ping":
+    def _deliver(self, value: Chunk, items: list[Item], *, clean: bool) -> None:
+        if not value or ((self._event == "ping" or value.get("type") == "ping") and not _telling(value)):
             self.comments += 1
             return
-        items.append({"error": value} if self._event == "error" and not value.get("error") else value)
+        _put([{"error": value} if self._event == "error" and not value.get("error") else value], items, clean=clean)
+
+
+def decoded(raw: bytes) -> tuple[str, bool]:
+    """The bytes as text, and whether all of them are UTF-8; those that are not become U+FFFD."""
+    try:
+        return raw.decode(), True
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace"), False
+
+
+def _put(values: list[Chunk], items: list[Item], *, clean: bool) -> None:
+    if clean:
+        items += values
+    else:
+        items += [GARBLED, *values, DAMAGED]
+
+
+def _error(text: str, items: list[Item]) -> None:
+    """The error that a line tells in JSON or in words; none where it is empty."""
+    value = parse_object(text)
+    if value:
+        items.append(value if value.get("error") else {"error": value})
+    elif value is None and text not in ("", "null", "false"):
+        items.append({"error": text})
+
+
+def _telling(value: Chunk) -> bool:
+    """Whether an object can only be a chunk of its own."""
+    return "choices" in value or "error" in value
+
+
+def _wrapped(text: str) -> Chunk | None:
+    """The chunk in a JSON string, as a server sends it that encodes twice."""
+    try:
+        inner, end = _decode(text)
+    except (ValueError, RecursionError):
+        return None
+    value = _whole(inner) if end == len(text) and isinstance(inner, str) else None
+    return value if value is not None and _telling(value) else None
 
 
 def _without_bom(line: bytes) -> bytes:
@@ -215,6 +279,12 @@ def _without_bom(line: bytes) -> bytes:
 def parse_object(text: str) -> Chunk | None:
     """The text as one JSON object, also where a list is around it (Google's errors), or None."""
     return _whole(text.strip())
+
+
+def parse_objects(text: str) -> list[Chunk]:
+    """The JSON objects at the first line of the text that begins with one or with a list; none where it is cut off."""
+    starts = (0 if text[:1] == sign else text.find(f"\n{sign}") + 1 or len(text) for sign in "{[")
+    return _objects(text[min(starts) :])[0]
 
 
 def _whole(text: str) -> Chunk | None:

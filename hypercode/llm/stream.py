@@ -9,29 +9,39 @@ from typing import Any
 from hypercode.errors import ModelError, ModelUnavailable, StreamInterrupted
 from hypercode.llm.assemble import Assembler
 from hypercode.llm.clock import Deadline
-from hypercode.llm.errors import no_stream_error
+from hypercode.llm.errors import no_stream_error, reported_error
 from hypercode.llm.quirks import host_of
 from hypercode.llm.retry import seconds
 from hypercode.llm.settings import ModelSettings
-from hypercode.llm.sse import DAMAGED, DONE, SSEReader, parse_object
+from hypercode.llm.sse import DAMAGED, DONE, GARBLED, SSEReader, decoded, parse_objects
 
 __all__ = ["StreamReader"]
 
 _DRAIN_SECONDS = 0.05
 _GATHER_SECONDS = 0.02
+_NO_NEWS = frozenset(
+    {"id", "object", "created", "model", "provider", "system_fingerprint", "service_tier", "choices"}
+)  # a chunk of nothing but these says that the connection lives
 
 
 class StreamReader:
-    """Feeds an assembler, and moves the deadline with each event.  Comments are no events."""
+    """Feeds an assembler, and moves the deadline with each event.
+
+    Comments, pings and chunks without a choice or anything else that is news (`{"choices": []}`) are no events: they
+    are counted as keep-alives.  A choice is one, even with an empty delta: so some servers tell of thinking they hide.
+    After a finish reason only a further piece of the answer moves the deadline.
+    """
 
     def __init__(self, settings: ModelSettings, assembler: Assembler) -> None:
         self._settings = settings
         self._host = host_of(settings.base_url)
         self._assembler = assembler
         self._reader = SSEReader()
+        self._chunks = 0
         self._events = 0
         self._comments_before = 0
         self._deadline: Deadline | None = None
+        self._ending = -1
         self._gathered = 0.0
 
     def start(self, scope: asyncio.Timeout) -> None:
@@ -58,31 +68,59 @@ class StreamReader:
     def feed(self, data: bytes) -> None:
         """Take bytes of the body.  Raises the error that the server reports in them."""
         items = self._reader.feed(data)
+        if not items or self._assembler.done:
+            return  # nothing after [DONE] counts; it is read so that the connection can be used again
         before = self._events
-        if items:
-            self._take(items)
-        if self._deadline is None:
-            return
-        if self._assembler.done:
-            self._deadline.set(_DRAIN_SECONDS)
-        elif self._events > before:
-            self._comments_before = self._reader.comments
-            finished = self._assembler.finished
-            self._deadline.set(self._settings.finish_grace if finished else self._settings.idle_timeout)
+        self._take(items)
+        if self._deadline is not None:
+            self._move(self._deadline, new=self._events > before)
+
+    def _move(self, deadline: Deadline, *, new: bool) -> None:
+        """Set the deadline after `new` events, or none."""
+        assembler = self._assembler
+        if assembler.done:
+            deadline.set(_DRAIN_SECONDS)
+        elif assembler.finished:
+            if assembler.pieces != self._ending:
+                self._ending = assembler.pieces
+                deadline.set(self._settings.finish_grace)
+        elif new:
+            self._comments_before = self._keep_alives
+            deadline.set(self._settings.idle_timeout)
+
+    @property
+    def _keep_alives(self) -> int:
+        return self._reader.comments + self._chunks - self._events
 
     def flush(self) -> None:
-        """Take what is left of a body that ended in any way: its last line needs no newline."""
+        """Take what is left of a body that ended in any way: its last line, which needs no newline, and a document.
+
+        Raises the error that the server reports there.
+        """
         self._take(self._reader.close())
+        body = self._reader.body.strip()
+        if not body or self._assembler.done:
+            return
+        text, clean = decoded(body)
+        values = parse_objects(text)
+        if not self._chunks and any(value.get("choices") for value in values):
+            self._take(values if clean else [GARBLED, *values, DAMAGED])
+        for value in values:
+            if error := reported_error(value, self._assembler.provider, self._host):
+                raise error
 
     def close(self, content_type: str) -> None:
         """The body is over.  Raises `StreamInterrupted` where the end of the answer is missing."""
         self.flush()
-        if not self._events and (body := self._reader.body.strip()):
-            self._document(body, content_type)
-        if self._assembler.finished and self._events:
+        if not self._chunks and (body := self._reader.body.strip()):
+            raise self._no_stream(body, content_type)
+        assembler = self._assembler
+        if assembler.whole and self._chunks == 1 and content_type.startswith("application/json"):
+            assembler.mark_done()  # a document has its end where it ends, whatever its finish reason
+        if assembler.finished and self._chunks:
             return
         if not self._events:
-            only = " after nothing but keep-alives" if self._reader.comments else ""
+            only = " after nothing but keep-alives" if self._keep_alives else ""
             raise StreamInterrupted(f"{self._host} ended the answer before it began{only}. It may pass: try again.")
         raise StreamInterrupted(f"The answer of {self._host} broke off before its end. What came is kept.")
 
@@ -93,32 +131,37 @@ class StreamReader:
             return ModelUnavailable(
                 f"{self._host} did not answer within {first}. It may be busy, or loading the model."
             )
-        comments = self._reader.comments - self._comments_before
+        comments = self._keep_alives - self._comments_before
         got = f"only {comments} keep-alive{'s' * (comments > 1)}" if comments else "nothing"
         if not self._events:
             return StreamInterrupted(f"{self._host} took the request and then sent {got} for {first}.")
         return StreamInterrupted(f"The stream of {self._host} fell silent: {got} for {idle}. What came is kept.")
 
-    def _document(self, body: bytes, content_type: str) -> None:
-        """An answer in one JSON document over several lines; anything else is an error."""
-        value = parse_object(body.decode("utf-8", "replace"))
-        if value is not None and value.get("choices"):
-            self._take([value])
-        elif value is None and (body.startswith(b"{") or (body.startswith(b"[{") and not body.endswith(b"]"))):
-            raise StreamInterrupted(f"The answer of {self._host} is a JSON document that was cut off.")
-        else:
-            raise no_stream_error(body, content_type, self._host)
+    def _no_stream(self, body: bytes, content_type: str) -> ModelError:
+        """The error of a body that is neither a stream nor a reply."""
+        if (body.startswith(b"{") or (body.startswith(b"[{") and not body.endswith(b"]"))) and not parse_objects(
+            decoded(body)[0]
+        ):
+            return StreamInterrupted(f"The answer of {self._host} is a JSON document that was cut off.")
+        return no_stream_error(body, content_type, self._host)
 
     def _take(self, items: list[Any]) -> None:
         assembler = self._assembler
         if assembler.done:
-            return  # nothing after [DONE] counts; it is read so that the connection can be used again
+            return
         for item in items:
             if item.__class__ is dict:
-                self._events += 1
+                self._chunks += 1
+                self._events += _is_event(item)
                 assembler.apply(item)
             elif item is DONE:
                 assembler.mark_done()
                 return
             elif item is DAMAGED:
                 assembler.mark_damaged()
+            elif item is GARBLED:
+                assembler.mark_garbled()
+
+
+def _is_event(chunk: dict[str, Any]) -> bool:
+    return bool(chunk.get("choices")) or any(value for key, value in chunk.items() if key not in _NO_NEWS)

@@ -17,7 +17,7 @@ from hypercode.errors import ModelError, ModelUnavailable
 from hypercode.events import ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStart
 from hypercode.llm.assemble import Assembler
 from hypercode.llm.calls import repair_arguments
-from hypercode.llm.sse import DAMAGED, DONE, SSEReader
+from hypercode.llm.sse import DAMAGED, DONE, GARBLED, SSEReader
 from hypercode.messages import Reply
 
 CAPTURES = Path(__file__).parents[1] / "cases" / "captures"
@@ -40,6 +40,8 @@ def assemble(items: Iterable[Any], known: Iterable[str] = (), complete: bool = T
     for item in items:
         if item is DAMAGED:
             assembler.mark_damaged()
+        elif item is GARBLED:
+            assembler.mark_garbled()
         elif item is DONE:
             assembler.mark_done()
         else:
@@ -110,6 +112,33 @@ def test_arguments_before_the_name_are_announced_with_it() -> None:
         ([delta({"tool_calls": [{"id": "c", "name": "read", "arguments": {"a": 1}}]})], [("read", '{"a": 1}', False)]),
         ([delta({"tool_calls": {"index": 0, "id": "c", "function": {"name": "read", "arguments": "{}"}}})], [("read", "{}", False)]),
         ([delta({"function_call": {"name": "read"}}), delta({"function_call": {"arguments": "{}"}})], [("read", "{}", False)]),
+        # a blank at the end: with the name again, at a new index, with an id that is known or new
+        ([fragment('{"a"', "read", "c"), fragment(":1}", "read"), fragment("\n", "read")], [("read", '{"a":1}\n', False)]),
+        ([fragment('{"a":1}', "read", "c"), fragment("\n", None, None, 1)], [("read", '{"a":1}\n', False)]),
+        ([fragment('{"a":1}', "read", "c"), fragment("", None, None, 1)], [("read", '{"a":1}', False)]),
+        ([fragment('{"a":1}', "read", "c"), fragment(" ", None, "d", 1)], [("read", '{"a":1}', False)]),
+        # a known id at a new index, with the rest or with all; what follows there belongs to it too
+        ([fragment('{"a"', "read", "c"), fragment(":", None, "c", 5), fragment("1}", None, None, 5)], [("read", '{"a":1}', False)]),
+        ([fragment("", "read", "c"), fragment('{"a":1}', None, "c", 1)], [("read", '{"a":1}', False)]),
+        # two calls by turns on one index, told apart by their ids
+        (
+            [fragment("", "read", "c"), fragment("", "grep", "d"), fragment('{"a":1}', None, "c"), fragment('{"b":1}', None, "d")],
+            [("read", '{"a":1}', False), ("grep", '{"b":1}', False)],
+        ),
+        # an index written as 1.0
+        (
+            [fragment("", "read", "c", 0.0), fragment("", "grep", "d", 1.0), fragment('{"a":1}', None, None, 0.0), fragment('{"b":1}', None, None, 1.0)],
+            [("read", '{"a":1}', False), ("grep", '{"b":1}', False)],
+        ),
+        # one id for two calls: arguments that contradict each other are two; those that grow are one
+        ([fragment('{"a":1}', "read", "c"), fragment('{"a":2}', "read", "c")], [("read", '{"a":1}', False), ("read", '{"a":2}', False)]),
+        ([fragment('{"a":1}', "read", "c", None), fragment('{"b":2}', "read", "c", None)], [("read", '{"a":1}', False), ("read", '{"b":2}', False)]),
+        ([fragment('{"a":1}', "read", "c"), fragment('{"a":1,"b":2}', "read", "c")], [("read", '{"a": 1, "b": 2}', False)]),
+        # the old field beside the new one, with the same in it
+        (
+            [delta({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "read", "arguments": p}}], "function_call": {"name": "read", "arguments": p}}) for p in ('{"a":', "1}")],
+            [("read", '{"a":1}', False)],
+        ),
         # a name that never comes is never run; an announcement of nothing is nothing
         ([fragment("{}", None, "c")], [("unnamed", "{}", True)]),
         ([delta({"tool_calls": [{"index": 0, "id": "c"}]})], []),
@@ -119,6 +148,16 @@ def test_arguments_before_the_name_are_announced_with_it() -> None:
 )  # fmt: skip
 def test_calls(items: list[Any], expected: list[Any]) -> None:
     assert calls(*items, delta({}, "tool_calls")) == expected
+
+
+@pytest.mark.parametrize("ident", ["c", None])
+def test_many_fragments_with_the_name_in_each_cost_no_more_than_their_number(ident: str | None) -> None:
+    count = 20_000
+    pieces = ['{"a":"', *["x"] * count, '"}']
+    start = time.process_time()
+    found = calls(*(fragment(piece, "read", ident) for piece in pieces), delta({}, "stop"))
+    assert found == [("read", "".join(pieces), False)]
+    assert time.process_time() - start < 3
 
 
 def test_known_names_tell_two_calls_without_arguments_from_a_name_in_pieces() -> None:
@@ -138,6 +177,22 @@ def test_known_names_tell_two_calls_without_arguments_from_a_name_in_pieces() ->
         ([DAMAGED, fragment("{}", "read", "c")], [False]),
         ([DAMAGED, fragment("{}")], [True]),
         ([fragment("{}", "read", "c"), delta({}, "stop"), DAMAGED], [False]),
+        # what is garbled damages the call it belongs to, even a whole one and with the finish reason; no other whole one
+        ([GARBLED, fragment('{"a":"\ufffd"}', "write", "c"), DAMAGED], [True]),
+        ([fragment('{"a":"', "write", "c"), GARBLED, fragment('\ufffd"}'), DAMAGED, fragment(" ")], [True]),
+        ([fragment("{}", "read", "c"), GARBLED, fragment('{"a":"\ufffd"}', "write", "d", 1), DAMAGED], [False, True]),
+        (
+            [
+                GARBLED,
+                delta(
+                    {"tool_calls": [{"id": "c", "function": {"name": "write", "arguments": '{"a":"\ufffd"}'}}]}, "stop"
+                ),
+                DAMAGED,
+            ],
+            [True],
+        ),
+        ([GARBLED, delta({"content": "\ufffd"}), DAMAGED, fragment("{}", "read", "c")], [False]),
+        ([fragment("", "ls", "c"), delta({}, "stop"), GARBLED, {"usage": {"x": "\ufffd"}}, DAMAGED], [False]),
     ],
 )
 def test_a_lost_line_inside_a_call_damages_it(items: list[Any], damaged: list[bool]) -> None:
@@ -288,6 +343,15 @@ def test_usage() -> None:
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "network_error"}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "INSUFFICIENT_SYSTEM_RESOURCE"}]},
         {"choices": [], "error": {"code": "x"}},
+        {"error": 500},
+        {"error": {"code": 0, "message": "boom"}},
+        {"code": 200, "success": False, "message": "boom"},
+        {"code": "InvalidParameter", "message": "boom"},
+        {"status": "error", "message": "boom"},
+        {"choices": None, "base_resp": {"status_code": 1008, "status_msg": "boom"}},
+        {"error_code": 336003, "error_msg": "boom"},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "cancelled"}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "MALFORMED_FUNCTION_CALL"}]},
     ],
 )
 def test_errors_wherever_they_hide(chunk: dict[str, Any]) -> None:
@@ -295,7 +359,10 @@ def test_errors_wherever_they_hide(chunk: dict[str, Any]) -> None:
         assemble([delta({"content": "a"}), chunk])
 
 
-@pytest.mark.parametrize("reason", ["error", "network_error", "Insufficient_System_Resource"])
+@pytest.mark.parametrize(
+    "reason",
+    ["error", "network_error", "Insufficient_System_Resource", "cancelled", "abort", "MALFORMED_FUNCTION_CALL"],
+)
 def test_a_failure_as_finish_reason_may_pass(reason: str) -> None:
     with pytest.raises(ModelUnavailable) as caught:
         assemble([fragment('{"a":1}', "read", "c"), delta({}, reason)])
@@ -316,6 +383,7 @@ def test_an_error_in_the_delta_says_what_it_is() -> None:
         ({"content": [{"type": "refusal", "refusal": "I cannot."}]}, "", "I cannot."),
         ({"content": [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "b"}]}, "", "ab"),
         ({"thinking": "hm"}, "hm", ""),
+        ({"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "a"}]}, "hm", "a"),
         ({"reasoning_text": "hm"}, "hm", ""),
         ({"thinking": "hm", "content": "a"}, "hm", "a"),
         ({"thinking": "hm", "reasoning_text": "hm", "reasoning": "hm", "reasoning_content": "hm"}, "hm", ""),
@@ -350,8 +418,25 @@ def test_empty_errors_are_none(empty: object) -> None:
     assert assemble([delta({"content": "a", "error": empty}), delta({"error": empty}, "stop")])[0].text == "a"
 
 
-def test_a_status_is_no_error() -> None:
-    assert assemble([{"status": "queued", "message": "position 3"}, delta({"content": "a"}, "stop")])[0].text == "a"
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"status": "queued", "message": "position 3"},
+        {"code": 200, "message": "success"},
+        {"code": "200", "msg": "done"},
+        {"code": 0, "message": "ok"},
+        {"code": "ok", "message": "queued"},
+        {"code": "Success", "message": "fine"},
+        {"status": 200, "message": "ok"},
+        {"error_code": 0, "error_msg": "success"},
+        {"base_resp": {"status_code": 0, "status_msg": "success"}},
+        {"error": {"code": 0, "message": "success"}},
+        {"error": {"code": 200, "message": ""}},
+        delta({"content": ""}, error={"code": 0, "message": "no error"}),
+    ],
+)
+def test_a_status_or_a_code_of_success_is_no_error(chunk: dict[str, Any]) -> None:
+    assert assemble([chunk, delta({"content": "a"}, "stop")])[0].text == "a"
 
 
 @pytest.mark.parametrize(

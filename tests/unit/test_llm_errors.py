@@ -128,12 +128,45 @@ def test_waits_in_bodies(error: dict[str, Any]) -> None:
         b'data: [{"error":{"message":"slow down"}}]\n\n',
         b'[{"error":{"message":"slow down"}}]',
         b'[\n{"error":{"message":"slow down"}}\n]\n',
+        b'error: {"message":"slow down"}\n\n',
+        b"error: slow down",
     ],
 )
 def test_the_body_of_an_error_may_be_a_stream_or_a_list(body: bytes) -> None:
     error = http(429, body)
     assert str(error) == "gate.example (429): slow down. Wait a moment, or pick another model."
     assert error.retryable
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"message": {"detail": [{"type": "missing", "loc": ["body", "model"], "msg": "Field required"}]}},
+        {"detail": [{"loc": ["body", "model"], "msg": "Field required"}]},
+        {"error": {"message": {"detail": "body.model: Field required"}}},
+        {"base_resp": {"status_code": 2013, "status_msg": "body.model: Field required"}},
+        {"error_code": 336003, "error_msg": "body.model: Field required"},
+        {"code": "x", "errorMessage": "body.model: Field required"},
+    ],
+)
+def test_the_words_are_found_wherever_they_stand(body: dict[str, Any]) -> None:
+    assert (
+        str(http(422, body))
+        == "gate.example (422): body.model: Field required. Pick another model, or check the base URL."
+    )
+
+
+def test_an_error_in_an_error_in_an_error() -> None:
+    error: Any = {"message": {"detail": "boom"}, "code": 500}
+    for _ in range(400):
+        error = {"error": error}
+    found = reported_error(error)
+    assert str(found) == "The server (500): boom. It may pass: try again, or pick another model."
+
+
+def test_a_number_is_a_status() -> None:
+    error = reported_error({"error": 500}, host="gate.example")
+    assert (type(error), error and error.status) == (ModelUnavailable, 500)
 
 
 def test_html_is_never_shown() -> None:

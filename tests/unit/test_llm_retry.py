@@ -18,7 +18,7 @@ from hypercode.errors import (
     StreamInterrupted,
 )
 from hypercode.llm.clock import Deadline
-from hypercode.llm.retry import may_fall_back, may_retry, retry_after, wait_before
+from hypercode.llm.retry import duration, may_fall_back, may_retry, reset_after, retry_after, wait_before
 
 NOW = 1_800_000_000.0
 
@@ -41,6 +41,39 @@ NOW = 1_800_000_000.0
 )
 def test_retry_after(headers: dict[str, str], wait: float | None) -> None:
     assert retry_after(headers, NOW) == wait
+
+
+@pytest.mark.parametrize(
+    ("value", "wait"),
+    [
+        (str(int(NOW) + 4), 4.0),
+        (str((int(NOW) + 4) * 1000), 4.0),
+        ("20", 20.0),
+        ("1.5", 1.5),
+        ("6m0s", 360.0),
+        ("120ms", 0.12),
+        (str(int(NOW) - 4), None),
+        (str(int(NOW) + 100_000), None),
+        ("0", None),
+        ("-5", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_a_reset_is_a_wait(value: str, wait: float | None) -> None:
+    assert reset_after({"x-ratelimit-reset": value}, NOW) == wait
+
+
+def test_no_reset() -> None:
+    assert reset_after({}, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("2s", 2.0), ("2.5s", 2.5), ("1h2m3s", 3723.0), ("300ms", 0.3), ("2", None), ("", None), ("s", None), (3, None), (None, None)],
+)  # fmt: skip
+def test_durations(text: object, seconds: float | None) -> None:
+    assert duration(text) == seconds
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,27 @@ from hypercode.messages import (
 CASES = json.loads((Path(__file__).parents[1] / "cases/security/history-repair.json").read_text())["cases"]
 
 
-LENGTH = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
-FILTER = ("content_filter", "sensitive", "safety", "recitation", "prohibited_content", "blocklist", "spii")
+LENGTH = (
+    *(
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "max_completion_tokens",
+        "max-new-tokens",
+        "finish_reason_max_tokens",
+    ),
+    *(
+        "model_length",
+        "context_length",
+        "context_length_exceeded",
+        "token_limit_reached",
+        "model_context_window_exceeded",
+    ),
+)
+FILTER = (
+    *("content_filter", "content_filtered", "sensitive", "safety", "image_safety", "recitation", "prohibited_content"),
+    *("blocklist", "spii", "refusal", "guardrail_intervened"),
+)
 
 
 @pytest.mark.parametrize("reason", [*LENGTH, *FILTER])
@@ -47,7 +66,9 @@ def test_a_cut_answer_is_known_in_any_case(reason):
         assert cut_by(written) == ("the provider's content filter" if reason in FILTER else "its length limit")
 
 
-@pytest.mark.parametrize("reason", [None, "", "stop", "STOP", "tool_calls", "end_turn", "eos"])
+@pytest.mark.parametrize(
+    "reason", [None, "", "stop", "STOP", "tool_calls", "end_turn", "eos", "stop_sequence", "eos_token", "tokens"]
+)
 def test_a_whole_answer_is_not_cut(reason):
     assert (is_cut(reason), cut_by(reason), Reply(finish_reason=reason).cut) == (False, "", False)
 

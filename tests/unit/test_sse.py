@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hypercode.llm.sse import DAMAGED, DONE, SSEReader
+from hypercode.llm.sse import DAMAGED, DONE, GARBLED, SSEReader, parse_objects
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -29,6 +29,7 @@ def read(data: bytes, *sizes: int) -> list[Any]:
 
 
 A, B = {"choices": [1]}, {"choices": [2]}
+SPOILT = [GARBLED, {"choices": ["\ufffd"]}]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,28 @@ A, B = {"choices": [1]}, {"choices": [2]}
         (b'data: {"choices":[1\n\ndata: {"choices":[2]}\n\n', [DAMAGED, B]),
         (b'data: {"choices":[1\ndata: {"choices":[2]}\ndata: [DONE]\n', [DAMAGED, B, DONE]),
         (b'data: hoices":[1]}\n\ndata: {"choices":[2]}\n\n', [DAMAGED, B]),
-        (b'data: {"choices":["\xff"]}\n\n', [{"choices": ["\ufffd"]}, DAMAGED]),
+        # bytes that are no UTF-8: the chunk is marked on both sides, wherever it stands
+        (b'data: {"choices":["\xff"]}\n\n', [*SPOILT, DAMAGED]),
+        (b'{"choices":["\xff"]}\n', [*SPOILT, DAMAGED]),
+        (b'data: {"choices":\ndata: ["\xff"]}\n\n', [*SPOILT, DAMAGED]),
+        (b'data: {"choices":["\xff"]}{"choices":[1]}\n\n', [*SPOILT, DAMAGED, GARBLED, A, DAMAGED]),
+        (b'data: "{\\"choices\\":[\\"\xff\\"]}"\n\n', [*SPOILT, DAMAGED]),
+        (b"data: \xff wait\n\n: \xff\n\n", []),
+        # a field `error`, a word before the message, an error in words
+        (b'error: {"code":500,"message":"x"}\n\n', [{"error": {"code": 500, "message": "x"}}]),
+        (b'data: {"choices":[1]}\n\nerror: {"error":{"message":"x"}}\n\n', [A, {"error": {"message": "x"}}]),
+        (b'data: error: {"message":"x"}\n\n', [{"error": {"message": "x"}}]),
+        (b"Error: it broke\n\n", [{"error": "it broke"}]),
+        (b"<html>\nerror: function(x)\n", []),
+        (b"error:\nerror: null\nerror: {}\n\n", []),
+        # wrapped twice, a mark or a blank before each field, a ping that nothing separates from the data
+        (b'data: data: {"choices":[1]}\n\ndata: data: [DONE]\n\n', [A, DONE]),
+        (b"data: " * 5000 + b"x\n\n", []),
+        (b'data: "{\\"choices\\":[1]}"\n\n', [A]),
+        (b'\xef\xbb\xbfdata: {"choices":[1]}\n\n\xef\xbb\xbfdata: {"choices":[2]}\n\n', [A, B]),
+        (b' data: {"choices":[1]}\n\n\tdata: [DONE]\n\n', [A, DONE]),
+        (b'event: ping\ndata: {}\ndata: {"choices":[1]}\n\n', [A]),
+        (b'ping\ndata: {"choices":[1]}\n\n{"choices":[2]}\n', [A, B]),
         (b'data: {"choices":["a\tb"]}\n\n', [{"choices": ["a\tb"]}]),
         (b'event: error\ndata: {"message":"x"}\n\n', [{"error": {"message": "x"}}]),
         (b"event: error\ndata: it broke\n\n", [{"error": "it broke"}]),
@@ -96,6 +118,29 @@ def test_what_is_no_stream_is_kept() -> None:
     reader = SSEReader()
     assert reader.feed(pretty) + reader.close() == []
     assert json.loads(reader.body) == json.loads(pretty)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('{"a":1}', [{"a": 1}]),
+        ('starting\n{\n "a": 1\n}\n\0', [{"a": 1}]),
+        ('[{"a":1},\n{"a":2}]', [{"a": 1}, {"a": 2}]),
+        ('{"a":1}\n{"a":2}', [{"a": 1}, {"a": 2}]),
+        ('{"a":', []),
+        ("words {and} braces", []),
+        ("[1]", []),
+        ("", []),
+    ],
+)
+def test_objects_among_lines(text: str, values: list[Any]) -> None:
+    assert parse_objects(text) == values
+
+
+def test_an_error_over_several_lines_is_kept_whole() -> None:
+    reader = SSEReader()
+    assert reader.feed(b'data: {"choices":[1]}\n\nerror: {\n  "message": "x"\n}\n') + reader.close() == [A]
+    assert parse_objects(reader.body.decode()) == [{"message": "x"}]
 
 
 def test_a_long_line_costs_no_more_than_its_length() -> None:

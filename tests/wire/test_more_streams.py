@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +39,11 @@ def case(
 ) -> dict[str, Any]:
     return {"segments": list(segments), "http": {"status": status, "headers": headers or SSE}, **more}
 
+
+UNFINISHED = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": None}]}
+BAD_CALL = [{"index": 0, "id": "c", "function": {"name": "write", "arguments": '{"content":"caf@"}'}}]
+GARBLED = data({"choices": [{"index": 0, "delta": {"tool_calls": BAD_CALL}}]}, STOP).encode().replace(b"@", b"\xe9")
+WHOLE_CALL = {"choices": [{"index": 0, "message": {"tool_calls": BAD_CALL}, "finish_reason": "tool_calls"}]}
 
 LOCATION = "{base}/cassette/whole/v1/chat/completions"
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -136,6 +143,60 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         case({"bytes": data(TEXT)}, {"bytes": "event: ping\ndata: {}\n\n", "delay_ms": 100, "repeat": 50}, close="hang"),
         {"text": "Hello.", "outcome": "interrupted", "retryable": True},
     ),
+    # an error that is no `data:` line
+    "error-field": (
+        case({"bytes": data(TEXT) + 'error: {"code":500,"message":"slot failed"}\n\n'}),
+        {"text": "Hello.", "outcome": "error", "error": "(500): slot failed", "retryable": True},
+    ),
+    "error-field-first": (
+        case({"bytes": 'error: {"code":500,"message":"slot failed","type":"server_error"}\n\n'}),
+        {"outcome": "error", "error": "(500): slot failed", "retryable": True},
+    ),
+    "error-document-in-the-middle": (
+        case({"bytes": data(TEXT) + json.dumps({"error": {"code": 500, "message": "slot failed"}}, indent=2) + "\n"}),
+        {"text": "Hello.", "outcome": "error", "error": "(500): slot failed", "retryable": True},
+    ),
+    "error-document-in-the-middle-then-silence": (
+        case({"bytes": data(TEXT) + json.dumps({"error": {"code": 400, "message": "bad slot"}}, indent=2)}, close="hang"),
+        {"text": "Hello.", "outcome": "error", "error": "(400): bad slot", "retryable": False},
+    ),
+    "error-document-then-cut": (
+        case({"bytes": data(CALL) + json.dumps({"error": {"code": 500, "message": "slot failed"}}, indent=2)}, close="abort"),
+        {"outcome": "error", "error": "(500): slot failed", "runnable": [False]},
+    ),
+    "error-that-repeats-the-key-then-cut": (
+        case({"bytes": data(TEXT) + 'data: {"error":{"code":401,"message":"no sk-test-not-a-key"}}'}, close="abort"),
+        {"text": "Hello.", "outcome": "error", "error": "(401): no [", "retryable": False},
+    ),
+    # bytes that are no UTF-8 in a call
+    "garbled-call-line": (case(b64(GARBLED)), {"outcome": "complete", "runnable": [False]}),
+    "garbled-call-json-lines": (case(b64(GARBLED.replace(b"data: ", b""))), {"outcome": "complete", "runnable": [False]}),
+    "garbled-call-document": (
+        case(b64(json.dumps(WHOLE_CALL, indent=1).encode().replace(b"@", b"\xe9")), headers={"Content-Type": "application/json"}),
+        {"outcome": "complete", "runnable": [False]},
+    ),
+    # a document is whole without a finish reason; a stream is not
+    "document-without-a-finish": (
+        case({"bytes": json.dumps(UNFINISHED)}, headers={"Content-Type": "application/json"}),
+        {"text": "Hello.", "outcome": "complete"},
+    ),
+    "document-without-a-finish-in-a-stream": (
+        case({"bytes": data(UNFINISHED)}),
+        {"text": "Hello.", "outcome": "interrupted", "retryable": True},
+    ),
+    # what is no event keeps nothing waiting
+    "empty-choices-for-ever": (
+        case({"bytes": data(TEXT)}, {"bytes": data({"id": "x", "choices": []}), "delay_ms": 100, "repeat": 50}, close="hang"),
+        {"text": "Hello.", "outcome": "interrupted", "error": "keep-alives for 0.5 s", "retryable": True},
+    ),
+    "empty-deltas-before-the-answer": (
+        case({"bytes": data({"choices": [{"delta": {}}]}), "delay_ms": 100, "repeat": 8}, {"bytes": data(TEXT, STOP)}),
+        {"text": "Hello.", "outcome": "complete"},
+    ),
+    "text-after-the-finish": (
+        case({"bytes": data(STOP)}, {"bytes": data(TEXT), "delay_ms": 200, "repeat": 4}, {"bytes": "data: [DONE]\n\n"}),
+        {"text": "Hello." * 4, "outcome": "complete"},
+    ),
     "no-content": (case(status=204, framing="length"), {"outcome": "interrupted", "retryable": True}),
     "not-http": (
         {"segments": [{"bytes": "SSH-2.0-OpenSSH_9.6\r\n"}], "http": None, "framing": "raw", "close": "abort"},
@@ -172,3 +233,26 @@ async def test_neighbours(made: ReplayServer, name: str) -> None:
         assert got["retryable"] is expected["retryable"]
     if "runnable" in expected:
         assert [c["runnable"] for c in got["tool_calls"]] == expected["runnable"]
+
+
+HEARTBEATS = {
+    "choices": data({"choices": []}),
+    "delta": data({"choices": [{"index": 0, "delta": {}, "finish_reason": None}]}),
+    "finish": data(STOP),
+    "usage": data({"choices": [], "usage": {"prompt_tokens": 3}}),
+    "comment": ": alive\n\n",
+    "done": "data: [DONE]\n\n",
+}
+
+
+@pytest.mark.parametrize("name", HEARTBEATS)
+async def test_the_grace_after_a_finish_is_one(tmp_path: Path, name: str) -> None:
+    beats = {"bytes": HEARTBEATS[name], "delay_ms": 50, "repeat": 400}
+    cassette = case({"bytes": data(TEXT, STOP)}, beats, close="hang")
+    more = {"id": "beats", "family": "made", "why": "made", "source": "made", "expect": {"outcome": "complete"}}
+    (tmp_path / "beats.json").write_text(json.dumps({**more, **cassette}))
+    with ReplayServer(tmp_path) as server:
+        async with asyncio.timeout(5):
+            got, _ = await ask(server, "cassette/beats", max_retries=0, idle_timeout=10, finish_grace=0.3)
+    usage = {"prompt_tokens": 3} if name == "usage" else None
+    assert (got["outcome"], got["text"], got["usage"]) == ("complete", "Hello.", usage)
