@@ -278,7 +278,7 @@ class Gate:
         if self.mode is Mode.PLAN and question.effect != "read":
             return (
                 "plan mode: nothing may be changed. Look around with the reading tools and answer with a plan",
-                f"Refused in plan mode: {question.tool} {subject!r}. --mode ask, edits or auto would allow or ask.",
+                f"Refused in plan mode: {question.tool} {subject!r}. --mode edits or auto may allow it.",
             )
         return f"not allowed ({question.reason})", f"Refused: {question.tool} {subject!r}: {question.reason}."
 

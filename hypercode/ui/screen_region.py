@@ -279,4 +279,4 @@ class Region(Application[None]):
         return self.question.view(width, height) if self.question else []
 
     def _choice_view(self, width: int, height: int) -> list[StyleAndTextTuples]:
-        return self.question.choice_rows(width, max(1, self._height // 2)) if self.question else []
+        return self.question.choice_rows(width, max(1, (self._height - 1) // 2)) if self.question else []

@@ -21,7 +21,7 @@ def spans(text: str, width: int, cells: Callable[[str], int]) -> Iterator[tuple[
         size = 1 if c.isascii() else cells(c)
         if c != " " and i and text[i - 1] == " ":
             word, since = i, used
-        if used + size > width:
+        while used and used + size > width:
             # A word moves on with the blank behind it: else the next row would begin with that blank.
             cut = word if start < word and text[i - 1 : i + 1] != "  " else i
             yield start, cut

@@ -808,6 +808,18 @@ def test_ctrl_d_at_an_approval_is_a_no_and_no_end(plain, stage):
     assert not (s.workspace / "one").exists()
 
 
+def test_in_four_rows_it_is_said_that_not_all_of_a_question_is_seen(stage):
+    s = stage(asking("touch one"), answer(text("zzdone")))
+    with Chat(s, rows=4) as chat:
+        chat.prompt().say("go")
+        chat.wait("2 of 3 rows not shown, PgDn")
+        chat.send("\x1b[6~")
+        chat.wait("$ touch one")
+        chat.send("y\r")
+        chat.shows("zzdone")
+        chat.leave()
+
+
 @pytest.mark.parametrize("how", ["--plain", "TERM=dumb"])
 def test_a_plain_terminal_gets_the_source_and_no_escapes(how, stage):
     s = stage(answer(text(REPLY + "\x1b[2J")), asking("touch one"), answer(text("zzdone")))
