@@ -15,6 +15,7 @@ from hypercode.messages import Message, check, tool_result, unanswered
 
 __all__ = ["Loaded", "load", "rebuild", "replaced"]
 
+_NAMED = 5  # gaps whose numbers are said
 _NOT_RUN = "[not run: hypercode ended before this call]"
 
 
@@ -92,7 +93,7 @@ def rebuild(path: Path, found: Scan, kept: Path | None = None) -> Loaded:
     building = _Building(loaded)
     for record in found.records:
         building.add(record)
-    building.finish(whole=not (found.damaged or found.changed))
+    building.finish(whole=not (found.damaged or found.changed or found.missing()))
     if building.unusable:
         loaded.notices.append(
             f"{_count(building.unusable, 'message')} of {path.stem} could not be understood: left out."
@@ -113,7 +114,18 @@ def _damage(found: Scan, kept: Path | None) -> str:
         parts.append(f"{_count(found.changed, 'record')} did not match the checksum and were taken as they are")
     if found.nuls:
         parts.append(f"{found.nuls} NUL bytes were skipped")
+    if gaps := found.missing():
+        parts.append(_missing(gaps, found.records))
     return "; ".join(parts)
+
+
+def _missing(gaps: list[range], records: list[Record]) -> str:
+    """How many records are gone, and which numbers they had."""
+    count = sum(map(len, gaps))
+    numbers = [str(gap[0]) if len(gap) == 1 else f"{gap[0]}-{gap[-1]}" for gap in gaps[:_NAMED]]
+    which = f"number{'s' * (count != 1)} {', '.join(numbers)}{', …' * (len(gaps) > _NAMED)}"
+    last = max((seq for record in records if isinstance(seq := record.get("seq"), int)), default=gaps[-1].stop)
+    return f"{_count(count, 'record')} ({which} of {last}) {'is' if count == 1 else 'are'} missing"
 
 
 def _count(number: int, what: str) -> str:

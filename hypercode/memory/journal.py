@@ -7,7 +7,8 @@ Record types and their fields::
                                     `typed` one that the message stands for; `replaces` is the number of the record of
                                     the same message without the files that go with it
     partial    text reasoning           what has arrived of a reply, in increments
-    assistant  message finish_reason    the whole reply; replaces the partials before it
+    assistant  message finish_reason    the whole reply; replaces the partials before it, and `instead_of` has the
+                                    numbers of those that could not be written
     intent     call_id name arguments begun    before a call is run; where `begun` is false it was not, and this comes
                                     with its result
     result     message seconds is_error kind shown    (`shown`: the text that the person saw, or how much of the message)
@@ -32,7 +33,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypercode.errors import ConfigError
 from hypercode.memory.history import Loaded, load, rebuild
@@ -45,6 +46,14 @@ __all__ = ["PARTIAL_SECONDS", "Journal", "Opened", "open_session"]
 
 PARTIAL_SECONDS = 0.25
 """How long a piece of a streaming reply may wait for its record."""
+
+
+class _Entry(NamedTuple):
+    """A record on its way into the file."""
+
+    kind: str
+    line: bytes
+    seq: int = 0
 
 
 class Journal:
@@ -75,7 +84,7 @@ class Journal:
         self._fd = fd
         self._torn = False
         self._told = False
-        self._waiting: list[tuple[str, bytes]] = [("", line) for line in waiting]
+        self._waiting = [_Entry("", line) for line in waiting]
         self._pieces: dict[str, list[str]] = {}
         self._streams: dict[str, RedactedStream] = {}
         self._last_partial = 0.0
@@ -142,7 +151,7 @@ class Journal:
     def read(self) -> Loaded:
         """The session as its records have it, those included that are not on disk yet.  Raises ConfigError."""
         self.flush()
-        data = b"".join(line for _, line in self._waiting)
+        data = b"".join(entry.line for entry in self._waiting)
         try:
             fd = open_to_read(self.path)
         except ConfigError:
@@ -172,10 +181,11 @@ class Journal:
         elif kind == "turn_end":
             fields = {**fields, "so_far": self._add_up(fields.get("cost"))}
         self.seq += 1
+        if kind == "assistant" and (dropped := [entry.seq for entry in self._waiting if entry.kind == "partial"]):
+            self._waiting = [entry for entry in self._waiting if entry.kind != "partial"]
+            fields = {**fields, "instead_of": dropped}
         line = encode({"type": kind, "time": round(time.time(), 3), "seq": self.seq, **fields})
-        if kind == "assistant":
-            self._waiting = [entry for entry in self._waiting if entry[0] != "partial"]
-        self._waiting.append((kind, line))
+        self._waiting.append(_Entry(kind, line, self.seq))
         return self._settle(sync)
 
     def _clean(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -225,11 +235,11 @@ class Journal:
 
     def _settle(self, sync: bool) -> bool:
         """Write what waits.  After a failed sync it is written again: who reads takes a record only once."""
-        written: list[tuple[str, bytes]] = []
+        written: list[_Entry] = []
         try:
             fd = self._opened()
             while self._waiting:
-                self._put(fd, self._waiting[0][1])
+                self._put(fd, self._waiting[0].line)
                 written.append(self._waiting.pop(0))
             if sync:
                 os.fsync(fd)

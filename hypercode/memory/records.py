@@ -35,15 +35,59 @@ class Scan:
     """What is in a journal.
 
     `damaged` are the lines, or parts of them, that could not be read; `torn` says that the last line has no end; `changed`
-    counts records that can be read but do not match their checksum.
+    counts records that can be read but do not match their checksum.  `places` has, for each of `damaged`, how many records
+    were read before it.
     """
 
     records: list[Record] = field(default_factory=list)
     damaged: list[bytes] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
     torn: bool = False
     nuls: int = 0
     repeated: int = 0
     changed: int = 0
+
+    def spoil(self, piece: bytes) -> None:
+        """Note what could not be read; blanks and NUL bytes are nothing."""
+        if piece := piece.strip(b"\0 \t\r"):
+            self.damaged.append(piece)
+            self.places.append(len(self.records))
+
+    def missing(self) -> list[range]:
+        """The numbers of which there is no record, though there is one of a later number, and nothing damaged in its place.
+
+        A reply that replaces pieces of it that never reached the file says which they were (`instead_of`).
+        """
+        known = {number for record in self.records for number in _numbers(record)}
+        gaps: list[range] = []
+        last = 0
+        for number in sorted(known):
+            if number > last + 1:
+                gaps.append(range(last + 1, number))
+            last = number
+        if not gaps or not self.places:
+            return gaps
+        spoiled = [self._around(place) for place in self.places]
+        return [
+            gap for gap in gaps if len(gap) > sum(first < gap.start and gap.stop <= then for first, then in spoiled)
+        ]
+
+    def _around(self, place: int) -> tuple[int, int]:
+        """The numbers of the records before and behind a place."""
+        before = next((r["seq"] for r in reversed(self.records[:place]) if _is_number(r.get("seq"))), 0)
+        behind = next((r["seq"] for r in self.records[place:] if _is_number(r.get("seq"))), 0)
+        return before, behind
+
+
+def _numbers(record: Record) -> Iterator[int]:
+    replaced = record.get("instead_of")
+    for number in (record.get("seq"), *(replaced if isinstance(replaced, list) else ())):
+        if _is_number(number):
+            yield number
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def encode(record: Record) -> bytes:
@@ -114,11 +158,9 @@ def _salvage(line: bytes, result: Scan) -> Iterator[Record]:
                 break
             record = decode(line[start : end.end()])
             if record is not None:
-                if rest := line[done:start].strip(b"\0 \t\r"):
-                    result.damaged.append(rest)
+                result.spoil(line[done:start])
                 done = end.end()
                 yield record
                 break
             start = line.find(_START, start + 1, end.start())
-    if rest := line[done:].strip(b"\0 \t\r"):
-        result.damaged.append(rest)
+    result.spoil(line[done:])

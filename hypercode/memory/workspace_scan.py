@@ -300,7 +300,10 @@ class _Walk:
 @lru_cache(maxsize=4096)
 def _secret_folder(folder: Path, root: Path) -> bool | None:
     """Whether every file in a folder counts as secret; None where it goes by more than a file's own name."""
-    if secret_name(folder / "x", root):
+    kinds = {secret_name(folder / name, root) for name in ("x", "x.py")}
+    if len(kinds) > 1:  # a folder of secrets, in which programs may lie as well
+        return None
+    if True in kinds:
         return True
     return False if all(part[0] != "." for part in folder.relative_to(root).parts) else None
 

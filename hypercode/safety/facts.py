@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -13,7 +14,16 @@ from hypercode.safety import files
 from hypercode.safety.decision import Decision
 from hypercode.safety.path_rules import HOME_SECRETS, Op, Places
 
-__all__ = ["MAX_READ_BYTES", "Fact", "is_utf16", "look", "looks_binary", "on_read_only_disk"]
+__all__ = [
+    "MAX_READ_BYTES",
+    "Fact",
+    "holds_nul",
+    "is_utf16",
+    "look",
+    "looks_binary",
+    "on_read_only_disk",
+    "secret_nodes",
+]
 
 MAX_READ_BYTES = 100_000_000
 """The largest file of which a window is shown: its whole content is hashed and its lines are counted."""
@@ -46,7 +56,7 @@ def look(op: Op, path: Path, places: Places, limit: int, *, sniff: bool) -> Fact
     except OSError as error:
         return Fact(Decision.DENY, files.reason(error), "io")
     if op in ("ls", "glob", "grep"):
-        return _searched(op, path, status)
+        return _searched(op, path, status, places)
     if stat.S_ISDIR(status.st_mode):
         return Fact(Decision.DENY, "it is a folder, not a file; ls shows what is in it", "is_directory")
     if not stat.S_ISREG(status.st_mode):
@@ -71,36 +81,65 @@ def is_utf16(head: bytes) -> bool:
     return head.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
+def holds_nul(path: Path) -> bool:
+    """Whether a file, not one of UTF-16, begins with text that holds a NUL byte, or has a hole, which reads as NUL bytes.
+
+    Raises OSError.
+    """
+    fd = files.open_node(path)
+    try:
+        head = os.read(fd, _SNIFF)
+        if b"\0" in head or is_utf16(head):
+            return not is_utf16(head)
+        with contextlib.suppress(OSError):  # an empty file, or a file system that does not tell
+            return os.lseek(fd, 0, os.SEEK_HOLE) < os.fstat(fd).st_size
+        return False
+    finally:
+        os.close(fd)
+
+
 def _missing(op: Op, path: Path) -> Fact | None:
     if op not in ("write", "edit"):
         return None
     above = next(p for p in path.parents if p.exists())
     if not above.is_dir():
         return Fact(Decision.DENY, f"{above} is a file, not a folder", "io")
-    return _repository(path) or (None if op == "edit" else _writable(above))
+    return _repository(path) or (None if op == "edit" else _writable(above) or _environment(path))
 
 
-def _searched(op: Op, path: Path, status: os.stat_result) -> Fact | None:
+def _searched(op: Op, path: Path, status: os.stat_result, places: Places) -> Fact | None:
     if stat.S_ISDIR(status.st_mode):
         return None
     if op == "ls":
         return Fact(Decision.DENY, "it is a file, not a folder; use read", "not_directory")
-    if stat.S_ISREG(status.st_mode):
-        return None
-    return Fact(Decision.DENY, "it is a pipe, socket or device, not a regular file", "not_regular")
+    if not stat.S_ISREG(status.st_mode):
+        return Fact(Decision.DENY, "it is a pipe, socket or device, not a regular file", "not_regular")
+    return _other_name(status, places) if op == "grep" else None
 
 
 def _readable(path: Path, status: os.stat_result, places: Places, sniff: bool) -> Fact | None:
-    if status.st_nlink > 1 and (status.st_dev, status.st_ino) in _secret_nodes(places):
+    return _other_name(status, places) or (_sniffed(path) if sniff else None)
+
+
+def _other_name(status: os.stat_result, places: Places) -> Fact | None:
+    if status.st_nlink > 1 and (status.st_dev, status.st_ino) in secret_nodes(places):
         return Fact(Decision.DENY, "another name of a file with passwords or keys")
-    return _sniffed(path) if sniff else None
+    return None
 
 
 def _changeable(op: Op, path: Path, status: os.stat_result, places: Places, sniff: bool) -> Fact | None:
     found = _repository(path) or _writable(path.parent) or (_sniffed(path) if op == "edit" and sniff else None)
     if found is None and status.st_nlink > 1 and _names_inside(status, places) < status.st_nlink:
-        return Fact(Decision.ASK, "the file has another name (hard link) outside; a change splits them")
-    return found
+        found = Fact(Decision.ASK, "the file has another name (hard link) outside; a change splits them")
+    planted = _environment(path)
+    return planted if planted and (found is None or found.decision is Decision.ASK) else found
+
+
+def _environment(path: Path) -> Fact | None:
+    """A program of a Python environment, whatever the folder of that is called: shells and editors start some unasked."""
+    if path.parent.name.casefold() == "bin" and os.path.lexists(path.parent.parent / "pyvenv.cfg"):
+        return Fact(Decision.ALWAYS_ASK, "settings that can run code by themselves")
+    return None
 
 
 def _sniffed(path: Path) -> Fact | None:
@@ -146,7 +185,7 @@ def _repository(path: Path) -> Fact | None:
     return None
 
 
-def _secret_nodes(places: Places) -> set[tuple[int, int]]:
+def secret_nodes(places: Places) -> set[tuple[int, int]]:
     """Which files of the home folder hold secrets, by device and number, so that another name does not open them."""
     nodes = set()
     for path in _secret_files(places):

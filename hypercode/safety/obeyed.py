@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hypercode.safety.bounded_read import KERNEL, start_of
-from hypercode.safety.path_rules import INSTRUCTS, RUNS_ALONE, STEERS
+from hypercode.safety.path_rules import INSTRUCTS, PINS, RUNS_ALONE, STEERS, UNPACKED
 
 __all__ = [
     "Records",
@@ -39,7 +39,7 @@ _MOST_RECORD, _MOST_RECORDS = 5_000_000, 50_000_000
 _SLACK = 100_000_000  # ns in which a file may change twice without its times telling
 
 _ENVIRONMENT = "pyvenv.cfg"
-_ELSEWHERE = {("*.pth",), (_ENVIRONMENT,), (".pnp.cjs",), (".venv", "bin"), ("venv", "bin")}
+_ELSEWHERE = {*UNPACKED, *PINS, (".pnp.cjs",)}
 _STRONG = [row for row in (*RUNS_ALONE, *INSTRUCTS) if row not in _ELSEWHERE]
 _ROWS = [*_STRONG, *(row for row in STEERS if row not in _ELSEWHERE), (".hg", "hgrc*")]
 _EXACT = frozenset(row[0] for row in _ROWS if len(row) == 1 and "*" not in row[0])

@@ -21,10 +21,12 @@ __all__ = [
     "HOME_SECRETS",
     "INSTRUCTS",
     "KEY_FILES",
+    "PINS",
     "RUNS_ALONE",
     "STEERS",
     "SYSTEM_SECRETS",
     "TEMPORARY",
+    "UNPACKED",
     "Op",
     "Places",
     "judge",
@@ -62,22 +64,56 @@ HOME_SECRETS = _rows("""
     library/keychains library/cookies library/safari library/messages library/mail
     library/application@support/google/chrome library/application@support/firefox
     library/application@support/com.apple.tcc .*_history .histfile .local/share/fish/fish_history
+    .config/nushell/history.* .local/share/atuin .xauthority .iceauthority
+    .huggingface .cache/huggingface/*token* .kaggle .fly/config.yml .config/fly/config.yml .config/heroku
+    .local/share/heroku .vercel/auth.json .config/com.vercel.cli .local/share/com.vercel.cli .supabase/access-token
+    .wrangler/config .config/.wrangler .ngrok2 .ngrok/ngrok.yml .config/ngrok .config/stripe .circleci/cli.yml
+    .netlify/config.json .config/netlify .railway/config.json .config/railway .config/configstore/firebase-tools.json
+    .config/configstore/snyk.json .pulumi/credentials.json .config/hcloud .config/scw .config/linode-cli .sentryclirc
+    .terraformrc .tfrc .config/exercism/user.json .config/anthropic .config/openai .subversion/auth
+    .config/bitwarden* .config/signal .config/slack .config/discord .electrum .bitcoin .ethereum/keystore .config/solana
+    library/application@support/bitwarden* library/application@support/signal library/application@support/slack
+    library/application@support/com.vercel.cli library/application@support/ngrok library/preferences/.wrangler
+    library/preferences/netlify
 """)
 SYSTEM_SECRETS = _rows("""
     etc/shadow* etc/gshadow* etc/sudoers* etc/master.passwd etc/ssl/private etc/ssh/ssh_host_*_key etc/krb5.keytab
     etc/kubernetes etc/networkmanager/system-connections etc/wpa_supplicant* etc/wireguard etc/openvpn etc/pki/tls/private
-    private/etc/master.passwd private/etc/sudoers* private/etc/ssh/ssh_host_*_key private/var/db
+    etc/rancher private/etc/master.passwd private/etc/sudoers* private/etc/ssh/ssh_host_*_key private/var/db
     run/secrets var/run/secrets var/spool/cron var/lib/sss boot/grub*/user.cfg
 """)
 KEY_FILES = _words("""
-    .env .env.* *.env .envrc .envrc.* *.pem *.key *.p12 *.pfx *.jks *.keystore *.ppk *.kdbx *.keychain-db *.asc.key
+    .env .env.* .env-* .env_* *.env .envrc .envrc.* *.pem *.key *.p12 *.pfx *.jks *.keystore *.ppk *.kdbx *.keychain-db *.asc.key
     id_rsa id_dsa id_ecdsa id_ed25519 id_*_sk .netrc _netrc .npmrc .pypirc .htpasswd .pgpass .my.cnf .dockercfg
     .git-credentials .vault-token .secrets secrets.json secrets.y*ml secrets.toml secrets.ini secrets.txt credentials
     credentials.json credentials.y*ml credentials.toml credentials.ini credentials.csv client_secret*.json
     service-account*.json service_account*.json *.tfstate *.tfstate.backup *.tfvars wallet.dat
+    id_rsa_* id_rsa-* id_dsa_* id_dsa-* id_ecdsa_* id_ecdsa-* id_ed25519_* id_ed25519-* *.p8 *.gpg *.pgp
+    *private*.asc *secret*.asc *priv.asc *-sec.asc *.private *.pvk *.kdb *.keytab *.jceks *.bks *.ovpn wg0.conf wg1.conf
+    kubeconfig kubeconfig.y*ml kubeconfig.json kubeconfig-*.y*ml .kubeconfig *.kubeconfig .dev.vars .dev.vars.*
+    .vault_pass* .vault-pass* vault_pass vault-pass vault_password vault-password auth.json htpasswd
+    .secrets.toml .secrets.y*ml .secrets.json .secrets.ini .secrets.env secrets.*.y*ml secrets.*.json credentials.xml
+    token.txt apikey.txt api_key.txt api-key.txt apikeys.txt api_keys.txt password.txt passwords.txt passwords.csv
+    passwd.txt gcp-key*.json gha-creds-*.json *firebase-adminsdk*.json local.settings.json wp-config.php
+    .dockerconfigjson keystore.properties key.properties signing.properties
 """)
 _KEY_FILE = re.compile("|".join(map(translate, KEY_FILES)))
 _TEMPLATES = {"example", "sample", "template", "dist", "defaults", "default"}
+# What editors, package managers and careful people add to the name of a file they keep.
+_KEPT = re.compile(
+    r"(?:~|#|\.~\d+~|[._@-]\(?(?:bak|backup|bkp|bk|orig|original|old|prev|previous|save|saved|copy|sw[a-p]|tmp|temp|txt|"
+    r"disabled|off|rpm(?:save|new|orig)|dpkg-(?:old|new|dist)|ucf-old|\d{1,14})\)?)+\Z|\A(?:\.?#|copy@of@)"
+)
+_VAULTS = {"secrets", ".secrets", ".credentials"}
+_TRANSLATIONS = {"locale", "locales", "lang", "langs", "i18n", "l10n", "intl", "translations"}
+# Of what lies in a folder of secrets: programs, texts, and what builds or packs them.
+_NO_SECRET = re.compile(
+    r".*\.(?:py[ixw]?|[cm]?[jt]sx?|vue|svelte|go|rs|java|kts?|scala|groovy|gradle|[ch](?:c|pp|xx|h)?|mm?|swift|cs|fs|vb|rb|"
+    r"erb|php|p[lm]|lua|r|jl|exs?|[eh]rl|clj[cs]?|hs|mli?|dart|zig|nim|tf|hcl|nix|graphql|proto|mdx?|rst|adoc|html?|s?css|"
+    r"less|svg|snap|pub|mod|sum|lock)"
+    r"|readme|license|makefile|dockerfile|cmakelists\.txt|(?:package|tsconfig)\.json|(?:cargo|pyproject)\.toml|"
+    r"(?:kustomization|chart)\.ya?ml|build(?:\.bazel)?|codeowners|\.(?:git(?:ignore|keep|attributes)|keep|dockerignore)"
+)
 
 _REPOSITORY = {".git", "git~1", ".hg", ".svn", ".jj", ".bzr", "_darcs"}
 _REPOSITORY_SECRETS = _rows(".git/config* .git/credentials .git/*/config .git/modules/*/config .hg/hgrc")
@@ -92,28 +128,49 @@ _HOME_PROTECTED = _rows("""
     .config/kitty .config/alacritty .config/ghostty .config/sway .config/i3 .config/hypr .config/mise
     library/launchagents library/launchdaemons library/application@support/com.apple.backgroundtaskmanagementagent
 """)
+# What package managers and tools unpack, and what starts of it without being looked at.
+UNPACKED = _rows("""
+    *.pth pyvenv.cfg .venv*/bin venv*/bin env/bin .virtualenv/bin virtualenv/bin .tox/*/bin .nox/*/bin node_modules/.bin
+    .yarn/releases .yarn/plugins .yarn/sdks
+""")
 # What an editor, shell, interpreter or hook runs by itself, in any folder.
-RUNS_ALONE = _rows("""
-    .hypercode .vscode .idea .fleet .zed .cursor .windsurf .claude .codex .gemini .kiro .roo .continue .devcontainer
-    .devcontainer.json .husky .githooks .direnv .envrc .mcp.json *.code-workspace *.sublime-project .exrc .vimrc .nvimrc
-    .nvim.lua .lazy.lua .lvimrc .vim .helix .theia .nova .dir-locals.el .dir-locals-2.el .gdbinit .lldbinit
+RUNS_ALONE = (
+    *_rows("""
+    .hypercode .vscode .vs .idea .fleet .zed .cursor .windsurf .claude .codex .gemini .kiro .roo .continue .devcontainer
+    .devcontainer.json .husky .githooks .git-hooks .direnv .envrc .autoenv* .mcp.json *.code-workspace *.sublime-project
+    .exrc .vimrc .nvimrc .nvim.lua .lazy.lua .lvimrc .local.vimrc .vimrc.local .vim .helix .theia .nova .dir-locals.el
+    .dir-locals-2.el .gdbinit .gdbearlyinit .lldbinit .ycm_extra_conf.py .run/*.run.xml
     .amazonq .augment .factory .junie .kilocode .opencode .qwen .trae
     .opencode.json opencode.json opencode.jsonc .crush.json crush.json .github/hooks
     .cargo/config .cargo/config.toml .mvn/jvm.config .mvn/maven.config .mvn/extensions.xml
-    sitecustomize sitecustomize.* usercustomize usercustomize.* *.pth pyvenv.cfg .venv/bin venv/bin
-    .mise.toml mise.toml .mise.*.toml mise.*.toml .mise/config*.toml mise/config*.toml
-    .rprofile .renviron .irbrc .pryrc .iex.exs .ghci .ocamlinit .octaverc .pdbrc .aider.conf.yml .bazelrc
-""")
+    sitecustomize sitecustomize.* usercustomize usercustomize.*
+    .mise.toml mise.toml .mise.*.toml mise.*.toml .mise/config*.toml mise/config*.toml .rtx.toml .rtx.*.toml
+    .rprofile .renviron .irbrc .pryrc .iex.exs .ghci .ocamlinit .octaverc .pdbrc .aider.conf.yml .bazelrc .bazeliskrc
+    ipython_config.py jupyter_*config.py jupyter_*config.json
+    """),
+    *UNPACKED,
+)
 # What assistants take for their person's words, in any folder.
 INSTRUCTS = _rows("""
     agents.md agent.md agents.override.md claude.md claude.local.md gemini.md qwen.md warp.md .rules .cursorrules
     .windsurfrules .clinerules .roorules* .roomodes .kilocoderules* .kilocodemodes .goosehints .augment-guidelines
     copilot-instructions.md .github/instructions .github/agents .github/skills
 """)
-# What git and package managers go by, in any folder.
-STEERS = _rows("""
-    .gitmodules .gitattributes .pre-commit-config.y*ml lefthook.y*ml .npmrc .yarnrc* .pnpmfile.cjs .pnp.cjs bunfig.toml
+# Which program of several is run, in any folder.
+PINS = _rows("""
+    .tool-versions .python-version .pdm-python .ruby-version .node-version .nvmrc .java-version .go-version .sdkmanrc .bazelversion
 """)
+# What git and package managers go by, in any folder.
+STEERS = (
+    *_rows("""
+    .gitmodules .gitattributes .pre-commit-config.y*ml lefthook*.y*ml .lefthook*.y*ml lefthook*.toml .lefthook*.toml
+    lefthook*.json .lefthook*.json .overcommit.yml .huskyrc* .lintstagedrc* lint-staged.config.* .simple-git-hooks.*
+    simple-git-hooks.* captainhook.json .rusty-hook.toml .npmrc .yarnrc* .pnpmfile.cjs .pnp.cjs bunfig.toml
+    .bundle/config .jvmopts .sbtopts rust-toolchain rust-toolchain.toml .luarc.json .luarc.jsonc
+    .tmuxinator.y*ml
+    """),
+    *PINS,
+)
 
 HIDDEN_GLOBS: tuple[str, ...] = (
     TEMPORARY,
@@ -123,6 +180,8 @@ HIDDEN_GLOBS: tuple[str, ...] = (
 )
 """Names that searches never open or list, as globs without regard to letter case; some templates are among them."""
 
+_PROJECT_SECRETS = (*HOME_SECRETS, *_REPOSITORY_SECRETS)
+_STEERING = (*INSTRUCTS, *STEERS)
 _IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF, 0xAD, 0x34F])
 
 
@@ -179,9 +238,9 @@ def _judge_change(words: Words, root: Path | None, places: Places) -> tuple[Deci
     below = words[len(root.parts) - 1 :]
     if _holds(below, RUNS_ALONE):
         return Decision.ALWAYS_ASK, "settings that can run code by themselves"
-    if _key_file(words[-1]) or _holds(below, HOME_SECRETS):
+    if _key_file(below) or _holds(below, HOME_SECRETS):
         return Decision.ASK, "a file that usually holds secrets"
-    if _holds(below, (*INSTRUCTS, *STEERS)):
+    if _holds(below, _STEERING):
         return Decision.ASK, "steers tools or instructs the assistant"
     return Decision.AUTO, "in the workspace"
 
@@ -189,7 +248,7 @@ def _judge_change(words: Words, root: Path | None, places: Places) -> tuple[Deci
 def secret_name(path: Path, root: Path | None) -> bool:
     """Whether a file of that name below `root` usually holds secrets; templates (`.env.example`) do not."""
     words = _folded(path)[len(root.parts) - 1 if root else 0 :]
-    return bool(words) and (_key_file(words[-1]) or _holds(words, (*HOME_SECRETS, *_REPOSITORY_SECRETS)))
+    return _key_file(words) or _holds(words, _PROJECT_SECRETS)
 
 
 def never_listed(path: Path, root: Path | None) -> bool:
@@ -198,10 +257,20 @@ def never_listed(path: Path, root: Path | None) -> bool:
     return secret_name(path, root) or not _REPOSITORY.isdisjoint(words) or fnmatchcase(path.name, TEMPORARY)
 
 
-def _key_file(name: str) -> bool:
-    parts = name.split(".")
-    template = parts[-1] in _TEMPLATES or (parts[-1] == "env" and parts[0] in _TEMPLATES)
-    return not template and _KEY_FILE.match(name) is not None
+def _key_file(words: Words) -> bool:
+    """Whether the last of the components names a file of secrets, also under the name of a copy of one."""
+    if not words:
+        return False
+    *folders, name = words
+    bare = _KEPT.sub("", name) or name
+    last = re.split("[._-]" if bare.startswith(".env") else "[.]", bare)[-1]
+    if last in _TEMPLATES or last == "pub" or (last == "env" and bare.split(".")[0] in _TEMPLATES):
+        return False
+    if not _VAULTS.isdisjoint(folders) and not _NO_SECRET.fullmatch(bare):
+        return True
+    if bare == "auth.json" and not _TRANSLATIONS.isdisjoint(folders):
+        return False
+    return any(map(_KEY_FILE.match, {name, bare, bare.removeprefix(".")} if bare != name else (name,)))
 
 
 def _folded(path: Path) -> Words:
@@ -229,12 +298,31 @@ def _below_home(words: Words, home: Path) -> Words:
 
 
 def _begins(words: Words, rows: tuple[Words, ...]) -> bool:
-    return any(len(words) >= len(row) and all(map(_named, words, row)) for row in rows)
+    return bool(words) and any(_matches(words, 0, row) for row in _by_first(rows, words[0]))
+
+
+def _holds(words: Words, rows: tuple[Words, ...]) -> bool:
+    return any(_matches(words, at, row) for at, word in enumerate(words) for row in _by_first(rows, word))
+
+
+def _matches(words: Words, at: int, row: Words) -> bool:
+    return len(words) - at >= len(row) and all(_named(words[at + n], known) for n, known in enumerate(row))
+
+
+def _by_first(rows: tuple[Words, ...], word: str) -> list[Words]:
+    """The rows whose first component may be that word."""
+    exact, wild = _indexed(rows)
+    return [*exact[word], *wild] if word in exact else wild
+
+
+@lru_cache(maxsize=32)
+def _indexed(rows: tuple[Words, ...]) -> tuple[dict[str, list[Words]], list[Words]]:
+    exact: dict[str, list[Words]] = {}
+    for row in rows:
+        if "*" not in row[0]:
+            exact.setdefault(row[0], []).append(row)
+    return exact, [row for row in rows if "*" in row[0]]
 
 
 def _named(word: str, known: str) -> bool:
     return word == known or ("*" in known and fnmatchcase(word, known))
-
-
-def _holds(words: Words, rows: tuple[Words, ...]) -> bool:
-    return any(_begins(words[at:], rows) for at in range(len(words)))

@@ -14,7 +14,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -255,6 +255,17 @@ class FileGuard:
             real = Path(files.follow(str(path), forbidden=self._is_magic))
             return any(self._hidden(place, root) for place in {path, real})
         return True
+
+    def withheld(self, paths: Iterable[Path]) -> set[Path]:
+        """Which files must not be shown although their names say nothing: other names (hard links) of files with secrets."""
+        linked: dict[tuple[int, int], list[Path]] = {}
+        for path in paths:
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                if status.st_nlink > 1:
+                    linked.setdefault((status.st_dev, status.st_ino), []).append(path)
+        secret = facts.secret_nodes(self._places) if linked else set()
+        return {path for node, names in linked.items() if node in secret for path in names}
 
     def _hidden(self, path: Path, root: Path) -> bool:
         decision, _ = judge("read", path, self._places)

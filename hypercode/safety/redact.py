@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from hypercode.safety.secret_lines import has_command, line_spans
 from hypercode.safety.secret_names import named_spans, names_a_secret, secret_kind, secret_value
 from hypercode.safety.secret_text import (
     Span,
@@ -140,7 +141,10 @@ class Redactor:
         if names_a_secret(shape):
             for span, sound in named_spans(text, shape):
                 (found if sound else maybe).append(span)
-        if b"://" in plain or b"sig=" in plain:
+        if b"cookie" in shape or has_command(plain):
+            for span, sound in line_spans(text, plain, shape):
+                (found if sound else maybe).append(span)
+        if b"://" in plain or b"sig=" in shape or b"signature" in shape:
             for span, sound in address_spans(text, plain):
                 (found if sound else maybe).append(span)
         if b"private key" in shape:

@@ -96,7 +96,7 @@ def secret_kind(name: str) -> tuple[str, bool] | None:
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
-    ^[<$%{\[(*] | ^\#[0-9a-f]{3,8}$ | \.\.\.|… | \*\*\* | xxxx | ^(.)\1*$ | redacted | placeholder | example | changeme | change[_-]me | dummy
+    ^[<$%{\[(*] | ^\#[0-9a-f]{3,8}$ | \.\.\.|… | \*\*\* | (?-i:(?:^|[_.-])(?:x{4}|X{4}) | x{5} | X{5} | (?:x{4}|X{4})$) | ^(.)\1*$ | redacted | placeholder | example | changeme | change[_-]me | dummy
     | ^(?:your|my|the|some|enter|insert|replace|put|add)[_\-\s] | [_-]here$
     | (?:^|[._])env(?:iron)?\b | getenv | ^process\. | ^(?:none|null|undefined|true|false|string|secrets?\..*)$
     """
@@ -123,7 +123,7 @@ def secret_value(value: str, *, quoted: bool, strict: bool = False) -> bool:
     if _PATH.match(value) or (_CHAIN.fullmatch(value) and not any(is_random(p) for p in value.split("."))):
         return False
     if _CODE_NAME.fullmatch(value) and _NAMES_A_SECRET.search(value):
-        return False
+        return len(value) >= 8 and is_random(value)
     letters = sum(c.isalpha() for c in value)
     digits = sum(c.isdigit() for c in value)
     if letters and digits:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 __all__ = [
     "Span",
     "address_spans",
+    "is_password",
     "is_random",
     "key_block_spans",
     "long_runs",
     "open_key_block",
     "open_token",
     "token_spans",
+    "unlike_words",
 ]
 
 Span = tuple[int, int, str]
@@ -26,7 +29,7 @@ def is_random(text: str) -> bool:
     if len(set(text)) < min(8, length * 2 // 3):
         return False
     if text.isalpha():  # InWordsLikeThese
-        return len(re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", text)) * 3 > length
+        return len(_PIECE.findall(text)) * 3 > length or (length >= 8 and unlike_words(text))
     changes, digits, last = 0, 0, ""
     for c in text:
         kind = "0" if c.isdigit() else "A" if c.isupper() else "a" if c.islower() else ""
@@ -34,6 +37,42 @@ def is_random(text: str) -> bool:
         changes += bool(last and kind and kind != last)
         last = kind
     return changes >= max(3, length * 0.2) or (digits >= 3 and changes >= 3)
+
+
+_PIECE = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_ACRONYMS = frozenset(
+    re.findall(
+        "[A-Z]+",
+        "ID URL URI API JSON XML HTML HTTP HTTPS DB SQL UI IO OK IP JWT SSH SSL TLS AWS GCP CSS PDF CPU CLI OS UTF UUID DNS TCP"
+        " UDP VPN RSA AES CSRF SSO LDAP MFA OTP PIN PEM SDK CI CD PWD ENV",
+    )
+)
+# What may follow a letter within the words of most languages that are written without accents.
+_FOLLOWING = {
+    row[0]: row[1:]
+    for row in re.findall(
+        "[a-z]+",
+        "abcdefgiklmnprstuvwxyz babeijlorsuy caceihklorstuy dadegilmnoruvwys eabcdefgiklmnopqrstuvwxyz faefiloruty gaeghilnorsuy "
+        "haeilnortuwy iabcdefgklmnoprstvxz jaeou kaeilnorstwy lacdefiklmopstuvy mabeimnopsuy nabcdefghijklmnopqrstuvwy "
+        "oabcdefghiklmnoprstuvwxyz paehilmnoprstuy qu rabcdefghiklmnoprstuvwy sacehiklmnopqstuwy tacefhilmnorstuwy "
+        "uabcdefgilmnoprstvxz vaeioy waehiklnorst xacehipty yabcdeilmnopst zaeiloyz",
+    )
+}
+
+
+def unlike_words(text: str) -> bool:
+    """Whether few of its letters are in words or in names of a program; true also where there is no letter."""
+    pieces = _PIECE.findall(text)
+    odd = len(pieces) > 1 and any(piece.isupper() and piece not in _ACRONYMS for piece in pieces)
+    words = sum(len(piece) for piece in pieces if _is_word(piece.lower()))
+    return words <= sum(map(len, pieces)) * (0.75 if odd else 0.5)
+
+
+def _is_word(piece: str) -> bool:
+    if len(piece) < 3 or not any(c in "aeiouy" for c in piece):
+        return False
+    odd = sum(after not in _FOLLOWING[letter] for letter, after in pairwise(piece))
+    return odd <= len(piece) // 8
 
 
 # -- tokens ------------------------------------------------------------------------
@@ -56,15 +95,19 @@ _TOKENS: tuple[tuple[str, str, str, int], ...] = (
     ("key", f"{_START}(?:[sr]k_(?:live|test|prod)_|whsec_)", _W, 16),
     ("key", f"{_START}(?:AKIA|ASIA|ABIA|ACCA)", "[A-Z0-9]", 16),
     ("private key", "AGE-SECRET-KEY-1", "[A-Z0-9]", 40),
+    ("token", f"{_START}AT(?:ATT|CTT|STT)3", "[A-Za-z0-9_=-]", 30),
+    ("token", f"{_START}ATBB", _W, 24),
     ("token", f"{_START}eyJ{_D}{{8,}}\\.(?=[A-Za-z0-9_-])", "[A-Za-z0-9_.-]", 16),
 )
 _CLOSED = tuple((kind, re.compile(f"(?:{prefix})({body}{{{least},}})")) for kind, prefix, body, least in _TOKENS)
+_AMBIGUOUS = _CLOSED[1][1]  # `sk-` alone also begins the names of other things
+_EXAMPLE = re.compile("(?i)example|xxxx|your|placeholder|dummy|redacted")
 _OPEN = re.compile("|".join(f"(?:{prefix}){body}*\\Z" for _, prefix, body, _ in _TOKENS) + f"|{_START}eyJ{_D}*\\Z")
 _PREFIXES = (
     "sk-", "gsk_", "hf_", "r8_", "pplx-", "xai-", "nvapi-", "csk-", "AIza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
     "github_pat_", "gl", "xox", "xapp-", "npm_", "dckr_pat_", "shp", "lin_api_", "ntn_", "figd_", "PMAK-", "tskey-",
     "pypi-", "doo_", "dop_", "hvs.", "hvb.", "sntrys_", "ya29.", "SG.", "rubygems_", "sk_", "rk_", "whsec_", "AKIA",
-    "ASIA", "ABIA", "ACCA", "AGE-SECRET-KEY-1", "eyJ",
+    "ASIA", "ABIA", "ACCA", "AGE-SECRET-KEY-1", "ATATT3", "ATCTT3", "ATSTT3", "ATBB", "eyJ",
 )  # fmt: skip
 _CLASSES = bytes(0x61 if chr(i) in "_.-+/=" or (i < 128 and chr(i).isalnum()) else 0x20 for i in range(256))
 
@@ -98,8 +141,14 @@ def token_spans(text: str, runs: list[tuple[int, int]]) -> list[Span]:
         if (run := text[start:end]) and any(prefix in run for prefix in prefixes)
         for kind, pattern in _CLOSED
         for match in pattern.finditer(text, start, end)
-        if is_random(match[1])
+        if is_random(match[1]) or (pattern is not _AMBIGUOUS and _is_made(match[1]))
     ]
+
+
+def _is_made(body: str) -> bool:
+    """Whether what stands behind a prefix that nothing else has is no example: no words, and more than a few characters."""
+    code = body.isupper() and not body.isalpha()
+    return len(set(body)) >= 6 and (code or unlike_words(body)) and not _EXAMPLE.search(body)
 
 
 def open_token(text: str) -> int | None:
@@ -116,7 +165,9 @@ _USERINFO = re.compile(
 _HOOK = re.compile(r"://(?:hooks\.slack\.com/(?:services|workflows)/|[a-z]*\.?discord(?:app)?\.com/api/webhooks/\d+/)")
 _HOOK_PATH = re.compile(r"[A-Za-z0-9_/-]{16,}")
 _TELEGRAM = re.compile(r"/bot(\d{6,12}:[A-Za-z0-9_-]{30,})")
-_SIGNATURE = re.compile(r"[?&;]sig=([A-Za-z0-9%+/=_-]{20,})")
+_SIGNATURE = re.compile(
+    r"(?i)(?:[?&;,] ?|\\u0026|%26)(?:sig|(?:x-[a-z]{2,5}-)?signature)(?:=|%3D)([A-Za-z0-9%+/=_~-]*)"
+)
 _NO_PASSWORD = re.compile(
     r"(?i)[$%<{\[*].*|pass(?:word|wd|phrase)?|pw|pwd|secret|token|user(?:name)?|x-oauth-basic|your.*|my[_-]?pass.*|x+|\.+|…|"
     r".*(?:redacted|placeholder|changeme|example).*|\d{1,5}"
@@ -136,8 +187,8 @@ def address_spans(text: str, plain: bytes) -> Iterator[tuple[Span, bool]]:
         elif (telegram := _TELEGRAM.search(text, at, at + 120)) is not None:
             yield (*telegram.span(1), "token"), True
         at = plain.find(b"://", at + 3)
-    if b"sig=" in plain:
-        yield from (((*match.span(1), "key"), True) for match in _SIGNATURE.finditer(text))
+    for match in _SIGNATURE.finditer(text):
+        yield (*match.span(1), "key"), len(match[1]) >= 20 and _is_made(match[1])
 
 
 def _userinfo(text: str, match: re.Match[str]) -> Iterator[tuple[Span, bool]]:
@@ -148,11 +199,14 @@ def _userinfo(text: str, match: re.Match[str]) -> Iterator[tuple[Span, bool]]:
     start, end = match.span("password")
     last = text.rfind("@", start, end)
     if last >= 0:
-        password = text[start:last]
-        sound = len(password) >= 3 and password != match["user"] and not _NO_PASSWORD.fullmatch(password)
-        yield (start, last, "password"), sound
+        yield (start, last, "password"), is_password(text[start:last], match["user"])
     if end == len(text) and not text[start:end].isdigit():
         yield (start, end, "password"), False
+
+
+def is_password(text: str, user: str | None) -> bool:
+    """Whether what stands where a password belongs is one: not short, not the user's name, no placeholder, no port."""
+    return len(text) >= 3 and text != user and not _NO_PASSWORD.fullmatch(text)
 
 
 # -- private keys ------------------------------------------------------------------

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hypercode.errors import ToolError
+from hypercode.safety.facts import holds_nul
+from hypercode.safety.files import failure
+from hypercode.safety.paths import FileGuard
 from hypercode.tools.base import ToolContext, tool
 from hypercode.tools.ripgrep import UNFINISHED, compile_glob, passable, readable, run, shown_from, walk_options
 
@@ -37,6 +40,8 @@ async def grep(
         raise ToolError("bad_arguments", "pattern is empty.")
     root = ctx.files.search_root("grep", path)
     folder, target = (root, "./") if root.is_dir() else (root.parent, f"./{root.name}")
+    if target != "./":
+        await asyncio.to_thread(_refuse_binary, root, path)
     chosen, wanted = _chosen(glob, folder, ctx.workspace)
     found = _Found(wanted)
     options = [
@@ -51,14 +56,25 @@ async def grep(
     finished = await run([*options, f"--regexp={pattern}", "--", target], folder, ctx.environment, found.take)
     if not found.lines and finished.returncode == 2:
         raise ToolError("bad_arguments", _reason(finished.output))
-    shown = await asyncio.to_thread(found.visible, lambda path: ctx.files.hidden(folder / path, root))
+    withheld = await asyncio.to_thread(found.leave_out, ctx.files, folder, root)
+    shown = sorted(found.lines)[:SHOWN]
     place = shown_from(folder, ctx.workspace)
-    notes = _notes(len(found.lines), finished.timed_out)
-    if not shown and finished.timed_out and not found.lines:
+    notes = _notes(len(found.lines), finished.timed_out, withheld, found.ended)
+    if not shown and finished.timed_out and not withheld:
         return UNFINISHED
     if not shown:
         return "\n".join([f"No matches for {pattern!r} in {path!r}.", *notes])
     return "\n".join([*(f"{place}{readable(name)}:{number}:{text}" for name, number, text in shown), *notes])
+
+
+def _refuse_binary(file: Path, path: str) -> None:
+    """Of a file that is named rg would say that there is no match, or read all of its holes."""
+    try:
+        binary = holds_nul(file)
+    except OSError as error:
+        raise failure(error, path) from None
+    if binary:
+        raise ToolError("binary", f"{path} is not text (it holds NUL bytes); grep searches text only.")
 
 
 def _chosen(glob: str | None, folder: Path, workspace: Path) -> tuple[list[str], Callable[[str], bool]]:
@@ -87,6 +103,8 @@ class _Found:
 
     def __init__(self, wanted: Callable[[str], bool]) -> None:
         self.lines: list[tuple[str, int, str]] = []
+        self.ended = False
+        """Whether there were so many that the search was ended."""
         self._wanted = wanted
         self._rest = b""
 
@@ -99,13 +117,22 @@ class _Found:
             if self._wanted(path):
                 self.lines.append((path, int(record[2]), record[3].decode("utf-8", "replace").rstrip("\r")))
         self._rest = data[end:]
-        return len(self.lines) < COUNTED
+        self.ended = len(self.lines) >= COUNTED
+        return not self.ended
 
-    def visible(self, hidden: Callable[[str], bool]) -> list[tuple[str, int, str]]:
-        """The first lines, without those of files that must not be shown."""
-        lines = sorted(self.lines)[:SHOWN]
-        secret = {path for path in {line[0] for line in lines} if hidden(path)}
-        return [line for line in lines if line[0] not in secret]
+    def leave_out(self, guard: FileGuard, folder: Path, root: Path) -> int:
+        """Drop the lines of files that must not be shown; how many of these are other names of files with secrets.
+
+        Nothing is said of the others: they are not searched, and what is said would tell what they hold.  The file that was
+        asked for by its name has been decided about.
+        """
+        paths = {line[0]: folder / line[0] for line in self.lines}
+        linked = guard.withheld(paths.values())
+        dropped = {
+            name for name, path in paths.items() if path in linked or (path != root and guard.hidden(path, root))
+        }
+        self.lines = [line for line in self.lines if line[0] not in dropped]
+        return len(linked)
 
 
 def _reason(output: str) -> str:
@@ -115,10 +142,13 @@ def _reason(output: str) -> str:
     return reason or "ripgrep gave no reason."
 
 
-def _notes(matches: int, timed_out: bool) -> list[str]:
+def _notes(matches: int, timed_out: bool, withheld: int, ended: bool) -> list[str]:
     notes = []
+    if withheld:
+        files = "1 file is" if withheld == 1 else f"{withheld} files are"
+        notes.append(f"[{files} left out: another name (hard link) of a file with passwords or keys]")
     if matches > SHOWN:
-        total = f"more than {COUNTED:,}" if matches >= COUNTED else f"{matches:,}"
+        total = f"more than {COUNTED:,}" if ended else f"{matches:,}"
         notes.append(f"[{SHOWN} of {total} matching lines; narrow the pattern, the path or the glob to see the others]")
     if timed_out:
         notes.append("[the search was ended after a minute; there may be more]")

@@ -11,6 +11,7 @@ import pytest
 
 from hypercode.errors import ToolError
 from hypercode.process import child_environment
+from hypercode.safety import facts
 from hypercode.safety.paths import FileGuard
 from hypercode.tools import ripgrep
 from hypercode.tools.base import ToolContext
@@ -181,6 +182,102 @@ async def test_links_are_not_followed(ctx, tree, tmp_path):
     assert await kind(ctx, "needle", path="folder") == "refused"
     assert await kind(ctx, "needle", path="file.txt") == "refused"
     assert await kind(ctx, "needle", path="../outside") == "refused"
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """A file of the home folder that holds secrets."""
+    (tmp_path / "home/.ssh").mkdir(parents=True)
+    path = tmp_path / "home/.ssh/id_rsa"
+    path.write_text("needle of the key\n" * 300)
+    return path
+
+
+async def test_another_name_of_a_secret_is_left_out_and_counted(ctx, tree, tmp_path, keys):
+    os.link(keys, ctx.workspace / "a.txt")
+    os.link(keys, ctx.workspace / "b.txt")
+    (tmp_path / "plain.txt").write_text("needle\n")
+    os.link(tmp_path / "plain.txt", ctx.workspace / "plain.txt")
+    tree.put("z.txt", "needle\n")
+    left_out = "2 files are left out: another name (hard link) of a file with passwords or keys"
+    assert await call(ctx, "needle") == f"plain.txt:1:needle\nz.txt:1:needle\n[{left_out}]"
+    assert await call(ctx, "of the key") == f"No matches for 'of the key' in '.'.\n[{left_out}]"
+    assert await call(ctx, "needle", glob="z*") == "z.txt:1:needle"
+    assert await call(ctx, "nothing") == "No matches for 'nothing' in '.'."
+    with pytest.raises(ToolError, match="another name of a file with passwords or keys"):
+        await call(ctx, "needle", path="a.txt")
+
+
+async def test_secrets_that_are_known_by_more_than_a_glob_take_no_room_and_tell_nothing(ctx, tree):
+    tree.put("secrets/db_password", "needle\n" * 500)
+    tree.put(".env~", "needle\n" * 500)
+    tree.put("secrets/load.py", "needle\n")
+    tree.put("z.txt", "needle\n")
+    assert await call(ctx, "needle") == "secrets/load.py:1:needle\nz.txt:1:needle"
+
+
+async def test_hard_links_of_packages_are_searched_once_for_what_they_are(ctx, tree, tmp_path, keys, monkeypatch):
+    """Package managers link thousands of files to their store; the home folder is looked at once for all of them."""
+    looked = []
+    nodes = facts.secret_nodes
+    monkeypatch.setattr(facts, "secret_nodes", lambda places: looked.append(1) or nodes(places))
+    for number in range(50):
+        tree.put(f"../store/{number}", "needle\n")
+        os.link(tmp_path / f"store/{number}", ctx.workspace / f"{number}.js")
+    assert len((await call(ctx, "needle")).split("\n")) == 50
+    assert len(looked) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.write_bytes(b"needle\0\n"),
+        lambda path: os.truncate(path, 10 << 30),
+        lambda path: (path.write_bytes(b"needle\n"), os.truncate(path, 10 << 30)),
+    ],
+    ids=["nul", "hole", "text before a hole"],
+)
+async def test_a_binary_file_that_is_named_is_refused_at_once(ctx, tree, make):
+    tree.put("big.bin", "")
+    tree.put("a.txt", "needle\n")
+    make(ctx.workspace / "big.bin")
+    start = time.monotonic()
+    with pytest.raises(ToolError, match=r"^binary: big\.bin is not text \(it holds NUL bytes\)"):
+        await call(ctx, "needle", path="big.bin")
+    assert await call(ctx, "nothing") == "No matches for 'nothing' in '.'."
+    assert time.monotonic() - start < 5
+
+
+async def test_text_that_is_named_is_searched_whatever_its_encoding(ctx, tree):
+    tree.put("utf16.txt", "needle é\n".encode("utf-16"))
+    tree.put("empty.txt", "")
+    assert await call(ctx, "needle", path="utf16.txt") == "utf16.txt:1:needle é"
+    assert await call(ctx, "needle", path="empty.txt") == "No matches for 'needle' in 'empty.txt'."
+
+
+async def test_a_secret_that_is_named_is_searched_with_a_person_s_yes(ctx, tree):
+    tree.put("secrets/db", "needle\n")
+    assert await kind(ctx, "needle", path="secrets/db") == "refused"
+    ctx.files.grant("grep", ctx.workspace / "secrets/db")
+    assert await call(ctx, "needle", path="secrets/db") == "secrets/db:1:needle"
+
+
+async def test_own_folders_with_odd_names_are_never_searched(tmp_path):
+    work, own = tmp_path / "work", tmp_path / "work/a,b/{x}"
+    own.mkdir(parents=True)
+    for place in (own / "key.txt", work / "b/y.txt", work / "key,s.txt"):
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("needle\n")
+    guard = FileGuard(work, home=tmp_path / "home", own=[own])
+    ctx = ToolContext(guard, tmp_path / "spill", child_environment(os.environ, temp=tmp_path))
+    assert await call(ctx, "needle") == "b/y.txt:1:needle\nkey,s.txt:1:needle"
+
+
+def test_globs_are_joined_where_that_means_the_same():
+    options = ripgrep.walk_options(["*.pem", ".env", "**/.config/gh", "**/a b/c", "x/y", "**/{z}/q", "a[1]"])
+    assert [option for option in options if option.startswith("--iglob")] == [
+        "--iglob=!{*.pem,.env}", "--iglob=!**/{.config/gh,a b/c}", "--iglob=!x/y", "--iglob=!**/{z}/q", "--iglob=!a[1]",
+    ]  # fmt: skip
 
 
 async def test_outside_with_a_person_s_yes(ctx, tmp_path):

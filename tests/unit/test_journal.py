@@ -254,7 +254,7 @@ def test_messages_that_cannot_be_sent_are_left_out(path, failures):
     ]  # fmt: skip
     kinds = ["user", "user", "assistant", "user", "assistant", "result"]
     records = [{"type": k, "seq": n, "message": m} for n, (k, m) in enumerate(zip(kinds, bad, strict=True), 1)]
-    path.write_bytes(b"".join(map(encode, [*records, {"type": "user", "seq": 9, "message": user("fine")}])))
+    path.write_bytes(b"".join(map(encode, [*records, {"type": "user", "seq": 7, "message": user("fine")}])))
     loaded = load(path)
     assert loaded.messages == [user("fine")]
     assert loaded.notices == [f"6 messages of {path.stem} could not be understood: left out."]
@@ -449,6 +449,8 @@ def test_a_folder_that_cannot_be(tmp_path, failures):
     assert journal.append("user", message=user("two"))
     assert [r["type"] for r in lines(journal.path)] == ["user", "assistant", "user"]
     journal.close()
+    assert [(r["seq"], r.get("instead_of")) for r in lines(journal.path)] == [(1, None), (3, [2]), (4, None)]
+    assert load(journal.path).notices == []  # the piece is no loss
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -12,7 +12,7 @@ from hypercode.errors import ConfigError
 from hypercode.memory.history import load
 from hypercode.memory.journal import Journal, open_session
 from hypercode.memory.records import encode, scan
-from hypercode.messages import user
+from hypercode.messages import check, tool_result, user
 from hypercode.safety.redact import Redactor
 
 CASES = {
@@ -224,3 +224,79 @@ def test_the_side_file_is_not_written_through_a_link(whole, tmp_path):
 def test_nothing_is_repeated(whole):
     found = scan(whole + whole)
     assert (len(found.records), found.repeated) == (len(TEXTS), len(TEXTS))
+
+
+GAPS = [
+    ((1,), "1 record (number 1 of 9) is missing"),
+    ((4,), "1 record (number 4 of 9) is missing"),
+    ((1, 2, 5, 8), "4 records (numbers 1-2, 5, 8 of 9) are missing"),
+    ((2, 3, 4, 5, 6, 7, 8), "7 records (numbers 2-8 of 9) are missing"),
+]
+
+
+@pytest.mark.parametrize(("gone", "said"), GAPS)
+def test_records_that_were_taken_out_are_named(gone, said, whole, tmp_path):
+    rows = whole.split(b"\n")[:-1]
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"".join(row + b"\n" for number, row in enumerate(rows, 1) if number not in gone))
+    opened = go_on(path)
+    assert opened.notices == (f"The session s was damaged: {said}.",)
+    assert [m["content"] for m in opened.loaded.messages] == [t for n, t in enumerate(TEXTS, 1) if n not in gone]
+    again = load(path)
+    assert again.notices == [f"The session s was damaged: {said.replace('of 9', 'of 10')}."]
+    assert (again.messages[-1], again.seq) == (user("appended"), 10)
+    assert not path.with_suffix(".damaged").exists()
+
+
+def test_a_line_that_cannot_be_read_is_no_second_loss(whole, tmp_path):
+    """But a record that is gone from another place is one."""
+    rows = whole.split(b"\n")[:-1]
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"\n".join([rows[0], b"garbage", *rows[2:6], *rows[7:], b""]))
+    assert load(path).notices == [
+        "The session s was damaged: 1 line, 7 bytes, could not be read and are left out; 1 record (number 7 of 9) is missing."
+    ]
+
+
+def test_a_copy_and_a_torn_end_that_was_sealed_have_no_gap(whole, tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(whole[:-20])
+    first = open_session(path, redactor=Redactor(), on_failure=pytest.fail, fresh="fresh")
+    assert first.journal.append("user", message=user("on"))
+    copy = open_session(path, redactor=Redactor(), on_failure=pytest.fail, fresh="fresh")
+    assert copy.copy_of == "s"
+    assert copy.journal.append("user", message=user("of the copy"))
+    assert first.journal.append("user", message=user("of the first"))
+    for opened in (first, copy):
+        opened.journal.close()
+        assert "missing" not in " ".join(load(opened.journal.path).notices)
+
+
+def test_a_call_whose_records_were_taken_out_may_have_run(tmp_path):
+    """Without the record of its beginning it is not said that it was not run; the conversation can be sent."""
+    path = tmp_path / "sessions" / "s.jsonl"
+    journal = Journal(path, redactor=Redactor(), on_failure=pytest.fail)
+    ask = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    journal.append("user", message=user("go"))
+    journal.append("assistant", message={"role": "assistant", "content": None, "tool_calls": [ask]})
+    journal.append("intent", call_id="c1", name="bash", arguments={}, begun=True)
+    journal.append("result", message=tool_result("c1", "done"), seconds=0.1, is_error=False, kind=None)
+    journal.append("user", message=user("and?"))
+    journal.close()
+    rows = path.read_bytes().split(b"\n")[:-1]
+    for gone, roles in (((2, 3), ["user", "assistant", "tool", "user"]), ((1,), ["user", "user"]), ((0,), None)):
+        path.write_bytes(b"".join(row + b"\n" for number, row in enumerate(rows) if number not in gone))
+        loaded = load(path)
+        assert loaded.notices[0].startswith("The session s was damaged: ")
+        assert check(loaded.messages)[1] == []
+        assert roles in (None, [m["role"] for m in loaded.messages])
+        assert not [m for m in loaded.messages if str(m["content"]).startswith("[not run")]
+
+
+@pytest.mark.parametrize("seq", [10**18, -5, True, "7", None, 2.5])
+def test_numbers_that_no_journal_writes(seq, whole, tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(whole + encode({"type": "user", "time": 1, "seq": seq, "message": user("odd")}))
+    loaded = load(path)
+    assert [m["content"] for m in loaded.messages] == [*TEXTS, "odd"]
+    assert any("missing" in notice for notice in loaded.notices) is (seq == 10**18)

@@ -14,7 +14,7 @@ from box_help import BWRAP, git, left, lies, put
 from hypercode.safety import obeyed, sandbox_policy
 from hypercode.safety.git_watch import Repositories
 from hypercode.safety.obeyed import States, must_not_appear, obeyed_names
-from hypercode.safety.path_rules import INSTRUCTS, RUNS_ALONE, STEERS
+from hypercode.safety.path_rules import INSTRUCTS, PINS, RUNS_ALONE, STEERS, UNPACKED
 
 SITE = ".venv/lib/python3/site-packages"
 
@@ -354,12 +354,10 @@ def test_every_name_that_the_file_tools_ask_about_counts():
         row: obeyed_names("/ws/" + "/".join(name.split("/")[:-1]), {name.split("/")[-1]}) != ()
         for row, name in examples.items()
     }
-    assert [row for row, found in seen.items() if not found] == [
-        ("*.pth",),
-        (".venv", "bin"),
-        ("venv", "bin"),
-        (".pnp.cjs",),
-    ]
+    made = {*UNPACKED, *PINS, (".pnp.cjs",)} - {("pyvenv.cfg",)}
+    assert {row for row, found in seen.items() if not found} == made
+    assert {("*.pth",), ("venv*", "bin"), ("node_modules", ".bin"), (".python-version",)} < made
+    assert all(seen[row] for row in ((".lefthook*.y*ml",), ("rust-toolchain.toml",), (".ycm_extra_conf.py",)))
     assert all(must_not_appear(f"/ws/sub/{name}") for name in sandbox_policy._PROTECTED)
     assert not any(must_not_appear(f"/ws/{name}") for row, name in examples.items() if row in STEERS)
     assert obeyed_names("/ws/.hg", {"hgrc", "store"}) == ("hgrc",)

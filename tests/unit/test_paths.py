@@ -331,3 +331,27 @@ def test_search_root_needs_a_grant_outside(world: World) -> None:
         world.guard.search_root("grep", "nowhere")
     world.guard.grant("grep", world.out)
     assert world.guard.search_root("grep", "../../out") == world.out
+
+
+def test_a_program_of_an_environment_whatever_its_folder_is_called(world: World) -> None:
+    for name in ("py3/pyvenv.cfg", "py3/bin/activate", "tools/bin/run"):
+        (world.ws / name).parent.mkdir(parents=True, exist_ok=True)
+        (world.ws / name).write_text("x\n")
+    names = ("py3/bin/activate", "py3/bin/new", "tools/bin/run", "py3/x.py")
+    asked = {name: world.decide("write", name) for name in names}
+    assert asked == {"py3/bin/activate": ALWAYS, "py3/bin/new": ALWAYS, "tools/bin/run": AUTO, "py3/x.py": AUTO}
+    assert world.decide("edit", "py3/bin/activate") is ALWAYS
+    assert world.decide("read", "py3/bin/activate") is AUTO
+
+
+def test_a_search_of_another_name_of_a_secret_is_refused_as_reading_it_is(world: World) -> None:
+    (world.home / ".ssh").mkdir()
+    (world.home / ".ssh/id_rsa").write_text("CANARY\n")
+    (world.out / "plain.txt").write_text("x\n")
+    os.link(world.home / ".ssh/id_rsa", world.ws / "notes.txt")
+    os.link(world.out / "plain.txt", world.ws / "plain.txt")
+    assert [world.decide("read", "notes.txt"), world.decide("grep", "notes.txt")] == [DENY, DENY]
+    assert [world.decide("read", "plain.txt"), world.decide("grep", "plain.txt")] == [AUTO, AUTO]
+    assert world.guard.withheld([world.ws / "notes.txt", world.ws / "plain.txt", world.ws / "gone"]) == {
+        world.ws / "notes.txt"
+    }

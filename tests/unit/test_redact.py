@@ -165,6 +165,29 @@ SECRETS = [
     ("AKIA%s", "Q3EGRIBX7LJ2MZ4P", "key"),
     ("jwt eyJhbGciOiJIUzI1NiJ9.%s", "eyJzdWIiOiIxMjM0NTY3ODkwIn0." + NOISE, "token"),
     ("npm_%s", NOISE[:36], "token"),
+    ("ATATT3xFfGF0%s", NOISE + "-_=" + NOISE, "token"),
+    ("ATBB%s", NOISE[:32], "token"),
+    ("AGE-SECRET-KEY-1%s", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHCE", "private key"),
+    ("Cookie: theme=dark; session=%s; lang=de", NOISE, "token"),
+    ("Set-Cookie: sid=%s; Path=/; HttpOnly", "s%3A" + NOISE[:20], "token"),
+    ('{\\"Set-Cookie\\": \\"sid=%s; Path=/\\"}', NOISE, "token"),
+    ("curl -H 'cookie: JSESSIONID=%s' x", "0123ABCD4567EF", "token"),
+    ("curl --cookie sid=%s x", NOISE, "token"),
+    ("document.cookie = 'token=%s'", NOISE[:12], "token"),
+    ("curl -u me:%s https://x.invalid", "hunter22", "password"),
+    ("curl -sSfu 'me:%s' https://x.invalid", "correct horse", "password"),
+    ("curl --user me:%s x | jq .", NOISE[:20], "password"),
+    ("curl -ume:%s x", "hunter22", "password"),
+    ("curl \\\n  -X POST \\\n  --proxy-user me:%s \\\n  x", "hunter22", "password"),
+    ("http -a me:%s GET x", "hunter22", "password"),
+    ("sshpass -p %s ssh me@x", "hunter22", "password"),
+    ("mysqldump -u root -p'%s' db", "hunter22", "password"),
+    ("docker login -u me -p %s reg.invalid", "hunter22", "password"),
+    ("redis-cli -h x -a %s ping", "hunter22", "password"),
+    ("https://x.invalid/a?X-Amz-Date=1&X-Amz-Signature=%s&y=1", "3f786850e387550fdab836ed7e6dc881de23001b" * 2, "key"),
+    ("https://x.invalid/a?x=1\\u0026X-Goog-Signature=%s", "3f786850e387550fdab836ed7e6dc881de23001b" * 2, "key"),
+    ("https://x.invalid/a?Expires=1&Signature=%s&Key-Pair-Id=x", "aZ3kQ9mN2x~V7bT4wL8pR5cY1-dF6gH0jS__", "key"),
+    ("Authorization: AWS4-HMAC-SHA256 Credential=x, Signature=%s", "3f786850e387550fdab836ed7e6dc881de23001b", "key"),
 ]  # fmt: skip
 
 
@@ -222,6 +245,16 @@ ORDINARY = [
     "uuid 123e4567-e89b-12d3-a456-426614174000",
     "pass: 12 tests, fail: 0",
     "é中😀 key ключ=значение2 \ud83d alone",
+    "password = none; passwd=changeme; Password: incorrect; password: required",
+    "passwd = getpass; pwd = currentDirectory; token=lookahead; password = newValue; secret = getSecret",
+    "password=userPWD, token = parseJSONBody, password = ASAuthorizationAppleIDButton",
+    "AKIAIOSFODNN7EXAMPLE ghp_YourPersonalAccessTokenGoesHereXYZ sk_live_xxxxxxxxxxxxxxxxxxxxxxxx",
+    "Set-Cookie: theme=dark; lang=en-US; Expires=Wed, 09 Jun 2027 10:18:14 GMT; Max-Age=3600; Path=/; SameSite=Lax",
+    "Cookie: the best one; cookies = {'session': name}; cookie=session_cookie_name",
+    'curl -u "$USER:$PASSWORD" x; curl -u me: x; curl -XPUT http://localhost:9200/x; curl -u user:password x',
+    "mysql -u root -p mydb; mysql -h x -P 3306; docker login -u me --password-stdin; redis-cli -a $PASS",
+    "docker run -u 1000:1000 x; rsync -u host:/path there; the curl command -- see below: it has options",
+    "?signature=rsa&sig=none, signature = make_signature(body)",
 ]
 
 
@@ -232,6 +265,41 @@ def test_ordinary_text_stays(text):
     rng = random.Random(repr(text))
     for _ in range(30):
         assert streamed(redactor, cut(text, rng)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "alphabet"),
+    [
+        ("passwd=%s", 12, "letters"),
+        ("password: %s", 16, "letters"),
+        ('"password": "%s"', 16, "alnum"),
+        ("DB_PASSWORD='%s'", 20, "letters"),
+        ('client_secret: "%s"', 24, "letters"),
+        ("--token=%s", 20, "letters"),
+        ("sk_live_%s", 24, "letters"),
+        ("ghp_%s", 36, "letters"),
+        ("AKIA%s", 16, "capitals"),
+        ("AGE-SECRET-KEY-1%s", 58, "digits"),
+        ("Cookie: session=%s", 32, "letters"),
+    ],
+)
+def test_what_a_name_or_a_prefix_announces_needs_no_digit(text, length, alphabet):
+    """Letters that make up words by chance are few: at most one value in a hundred is taken for some."""
+    letters = {"letters": string.ascii_letters, "capitals": string.ascii_uppercase + "234567", **ALPHABETS}[alphabet]
+    rng, redactor = random.Random(text), Redactor()
+    values = ["".join(rng.choices(letters, k=length)) for _ in range(1000)]
+    kept = [value for value in values if value in redactor.text(text % value)]
+    assert len(kept) <= 10, kept
+
+
+def test_a_long_cookie_or_command_in_pieces():
+    """The beginning that tells is further away than what is remembered of a text."""
+    padding = "; ".join(f"c{n}=plain" for n in range(60))
+    for text in (f"Cookie: {padding}; sid={NOISE}\n", f"curl -H 'X: {padding}' -u me:{NOISE} x\nend"):
+        assert NOISE not in Redactor().text(text)
+        for size in (1, 7, 50):
+            pieces = [text[at : at + size] for at in range(0, len(text), size)]
+            assert streamed(Redactor(), pieces) == Redactor().text(text)
 
 
 def test_ordinary_text_is_not_held_back():
@@ -345,6 +413,9 @@ HOSTILE = [
     "://" * 20_000, "https://a:" + "b" * 50_000, "https://a:" + "@" * 20_000, "key" * 30_000, "password: " * 10_000,
     "token" + " " * 50_000, "sk-" * 30_000, "eyJaaaaaaaa." * 5000, 'api_key="' + "a" * 100_000, "0123456789abcdef" * 5000,
     "ghp_" + "a" * 100_000, "machine a password " * 3000, "QUJD" * 30_000,
+    "curl " * 20_000, "curl " + "-u" * 30_000, "curl -u " + "a" * 60_000, "curl -uuuuuu " * 8000, "mysql -p" * 9000,
+    "cookie: " * 12_000, "Cookie: " + "a=b; " * 20_000, "Cookie: a=\"" + "b" * 60_000, "cookie" + " " * 50_000,
+    "&signature=" * 9000, "&x-amz-" * 15_000, "password=" + "aB" * 50_000,
 ]  # fmt: skip
 
 

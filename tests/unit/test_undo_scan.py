@@ -300,3 +300,11 @@ def test_a_hostile_pattern_takes_no_time():
     rules = parse_ignore("**/a/" * 30 + "b\n" + "/*a*/" * 20 + "b")
     assert rules is not None
     assert rules.verdict("a/" * 90 + "c", "c", False) is None
+
+
+def test_of_a_folder_of_secrets_only_programs_and_texts_are_kept(tmp_path):
+    secret = ("secrets/db_password", "a/Secrets/x.json", ".env~", "b/id_rsa.bak", ".ssh/x.py")
+    make(tmp_path, *secret, "secrets/load.py", "a/Secrets/README.md", "secrets.py", "b/main.py~")
+    found, kept = look(tmp_path)
+    assert sorted(kept) == [b"a/Secrets/README.md", b"b/main.py~", b"secrets.py", b"secrets/load.py"]
+    assert {os.path.relpath(path, tmp_path) for path, row in found.files.items() if "secrets" in row[6]} == set(secret)
