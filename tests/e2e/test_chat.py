@@ -814,7 +814,7 @@ def test_in_four_rows_it_is_said_that_not_all_of_a_question_is_seen(stage):
         chat.prompt().say("go")
         chat.wait("2 of 3 rows not shown, PgDn")
         chat.send("\x1b[6~")
-        chat.wait("$ touch one")
+        chat.wait("│ touch one")
         chat.send("y\r")
         chat.shows("zzdone")
         chat.leave()
