@@ -23,6 +23,7 @@ from hypercode.safety.command_unwrap import SHELLS, base, interprets
 from hypercode.safety.command_words import Form, Piece, Word, forms
 from hypercode.safety.command_work import LONGEST, STEPS, TooMuch, bounded, spend
 from hypercode.safety.decision import Decision, strictest
+from hypercode.safety.path_rules import secret_name
 from hypercode.safety.rules import Rule
 
 __all__ = ["Part", "Verdict", "as_json", "classify"]
@@ -58,6 +59,7 @@ _HARMLESS = (
 )
 """Variables that may be shown; the first two have known values."""
 _QUOTED = re.compile(r"\\[\x00-\x7f]|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.S)
+_SECRETS = "may show secrets"
 _TOO_MUCH = "too many commands, words or choices in one line to look at all of them"
 
 
@@ -188,10 +190,11 @@ class _Gate:
                 return Part(simple.text, Decision.AUTO, reading.rule)
             reading = f"{reading.rule}, but there is no sandbox"
         tokens = _tokens(simple) if all(inside(f, self.workspace) for f in item.folders) else None
-        rule_ = next((r for r in self.allow if tokens and r.matches(tokens)), None)
+        secret = isinstance(reading, str) and reading.startswith(_SECRETS)  # a rule covers them that names them
+        rule_ = next((r for r in self.allow if tokens and r.matches(tokens, whole=secret)), None)
         if rule_:
             return Part(simple.text, Decision.AUTO, f"allow rule: {rule_}")
-        self.offers.append(_narrowest(tokens) if tokens else None)
+        self.offers.append((tokens if secret else _narrowest(tokens)) if tokens else None)
         return Part(simple.text, Decision.ASK, reading or simple.construct or "not understood")
 
     def breaks(self, line: Line, item: Item, views: list[View], reading: Reading | str | None) -> str:
@@ -225,7 +228,8 @@ class _Gate:
         if not words[0].plain or not re.fullmatch(r"[A-Za-z0-9_.:+-]+|\[\[?", words[0].raw):
             return "an unusual way to name a command"
         name = words[0].raw
-        words[1:] = [_shown(w, name) for w in words[1:]]
+        # the first word of printf may be its -v, whose value is evaluated
+        words[1:] = [_shown(w, "" if name == "printf" and at == 0 else name) for at, w in enumerate(words[1:])]
         looped = sorted({v for w in words for v in w.variables} & set(item.values) - {"HOME", "PWD"})
         choices = [sorted(item.values[v]) for v in looped]
         reading: Reading | str = "not on the list of readers"
@@ -256,11 +260,16 @@ class _Gate:
             for path in resolve(text, item.folders):
                 if not inside(path, self.workspace):
                     return f"reads outside the workspace: {path}"
-                if text in reading.content and (project_secret(path) or secret(path, self.workspace, self.home)):
-                    return f"may show secrets: {text}"
+                if text in reading.content and self.is_secret(path):
+                    return f"{_SECRETS}: {text}"
         if reading.here and not all(inside(f, self.workspace) for f in item.folders):
             return "looks outside the workspace"
         return reading
+
+    def is_secret(self, path: str) -> bool:
+        """Whether a file usually holds secrets, as the file tools see it; a pattern, whether it singles out such files."""
+        named = project_secret(path) if re.search(r"[*?\[]", path) else secret_name(Path(path), Path(self.workspace))
+        return named or secret(path, self.workspace, self.home)
 
     def redirects(self, item: Item) -> str:
         for redirect in item.simple.redirects:

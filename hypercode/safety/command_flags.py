@@ -60,7 +60,7 @@ def arguments(name: str, spec: Spec, args: Sequence[Form]) -> Reading:
         at += 1
         if not form.sure:
             raise Refused("an argument is not known beforehand")
-        if open_ and spec.risky and form.glob and form.text[:1] in "*?[":
+        if open_ and spec.risky and _any_name(form):
             raise Refused(f"a file name could be taken for a flag of {name}")
         if not open_ or form.text == "-" or not form.text.startswith("-"):
             operands.append(form)
@@ -165,19 +165,24 @@ def _operands(name: str, spec: Spec, operands: list[Form], flags: set[str], out:
 _FIND_PLAIN, _FIND_VALUE = set(FIND_PLAIN.split()), set(FIND_VALUE.split())
 
 
+def _any_name(form: Form) -> bool:
+    """Whether a word may become the name of a file that looks like a flag."""
+    return form.glob and form.text[:1] in "*?["
+
+
 def _find(name: str, args: Sequence[Form]) -> Reading:
     out = Reading("read-only: find")
     at, roots = 0, True
     while at < len(args):
         form, text = args[at], args[at].text
         at += 1
-        if not form.sure or (form.glob and form.text[:1] in "*?[-("):
+        if not form.sure or _any_name(form) or (form.glob and text[:1] in "-("):
             raise Refused("an argument is not known beforehand")
         roots = roots and not (text.startswith("-") or text in ("!", "(", ")", ","))
         if roots or text in ("-H", "-P"):
             roots = True
             out.names += [] if text.startswith("-") else [text]
-        elif text in _FIND_VALUE and at < len(args) and args[at].sure:
+        elif text in _FIND_VALUE and at < len(args) and args[at].sure and (args[at].alone or not _any_name(args[at])):
             out.names += [args[at].text] if text in ("-newer", "-anewer", "-cnewer", "-samefile") else []
             at += 1
         elif text not in _FIND_PLAIN:
@@ -263,10 +268,19 @@ def _sed(name: str, args: Sequence[Form]) -> Reading:
     return out
 
 
+def _text(name: str, args: Sequence[Form]) -> Reading:
+    """A command that shows its arguments as they are; only a pattern among them looks at the disk."""
+    out = arguments(name, Spec("text"), [Form("--"), *args])
+    out.names += [form.text for form in args if form.glob]
+    return out
+
+
 def _printf(name: str, args: Sequence[Form]) -> Reading:
-    if args and (args[0].text.startswith("-") and args[0].text != "--"):
+    if args and re.match(r"-(?!-)", args[0].text):
         raise Refused("printf with a flag sets a variable")
-    return arguments(name, Spec("text"), [Form("--"), *args])
+    if args and _any_name(args[0]):
+        raise Refused("a file name could be taken for a flag of printf")
+    return _text(name, args)
 
 
 _TESTS = set(TEST_WORDS.split())
@@ -276,7 +290,7 @@ _COMPARE = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
 def _test(name: str, args: Sequence[Form]) -> Reading:
     out = Reading(f"read-only: {name}")
     for at, form in enumerate(args):
-        if not form.sure or (form.glob and name == "[" and form.text[:1] in "*?["):
+        if not form.sure or (name != "[[" and _any_name(form)):
             raise Refused("an argument is not known beforehand")
         if form.text in _COMPARE:
             sides = [args[i].text if 0 <= i < len(args) else "" for i in (at - 1, at + 1)]
@@ -340,6 +354,7 @@ _SPECIAL: dict[str, Callable[[str, Sequence[Form]], Reading]] = {
     "fdfind": lambda name, args: arguments(name, _FD, args),
     "sed": _sed,
     "printf": _printf,
+    "echo": _text,
     "test": _test,
     "[": _test,
     "[[": _test,

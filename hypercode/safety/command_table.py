@@ -120,7 +120,7 @@ TABLE: dict[str, Spec] = {
     "stat": Spec("names", "Lftxs", "dereference file-system terse", "c", "format printf cached"),
     "file": Spec(
         "names", "bEhiIkLNnrsv0", "brief mime mime-type mime-encoding keep-going dereference no-dereference no-buffer raw version",
-        "F", "separator",
+        "F", "separator", risky=True,
     ),
     "du": Spec(
         "names", "0abcDhHklmPsSx",

@@ -87,11 +87,15 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One text a word can become; `text` holds NUL where it is unknown, `glob` if file names replace it."""
+    """One text a word can become; `text` holds NUL where it is unknown, `glob` if file names replace it.
+
+    `alone`: it is one of these names and no more, out of a loop's variable.
+    """
 
     text: str
     glob: bool = False
     sure: bool = True
+    alone: bool = False
 
     @property
     def shortest(self) -> str:
@@ -245,7 +249,11 @@ def forms(word: Word, values: Mapping[str, frozenset[str]], home: str) -> list[F
         for pick in product(*(_texts(p, values) for p in pieces)):
             spend(1 + len(pick))
             found = _split(pick, word.odd)
-            out += [replace(found[0], glob=True), *found[1:]] if found and _led(pieces, pick) else found
+            out += (
+                [replace(found[0], glob=True, alone=not found[0].glob), *found[1:]]
+                if found and _led(pieces, pick)
+                else found
+            )
             if len(out) > _LIMIT:
                 return [*out[:_LIMIT], Form(UNKNOWN, True, False)]
     return out

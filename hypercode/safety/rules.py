@@ -29,9 +29,9 @@ class Rule:
     def __str__(self) -> str:
         return shlex.join(self.tokens)
 
-    def matches(self, tokens: Sequence[str]) -> bool:
-        """Whether a command of these words begins with exactly the words of the rule."""
-        return tuple(tokens[: len(self.tokens)]) == self.tokens
+    def matches(self, tokens: Sequence[str], *, whole: bool = False) -> bool:
+        """Whether a command of these words begins with exactly the words of the rule; with `whole`, has no others."""
+        return tuple(tokens if whole else tokens[: len(self.tokens)]) == self.tokens
 
     def forbids(self, name: str, arguments: Sequence[str], *, glob: bool = False) -> bool:
         """Whether this, as a deny rule, covers a program (with `glob`: a pattern of file names) and its arguments."""

@@ -286,3 +286,22 @@ def test_more_than_can_be_looked_at_always_asks(wrapper):
     line = wrapper * 400 + "ls"
     assert decide(line, allow=["env", "nohup", "nice", "timeout"]).decision == Decision.ALWAYS_ASK
     assert decide(line, deny=["ls"]).decision == Decision.DENY
+
+
+@pytest.mark.parametrize(
+    ("command", "rule", "decision"),
+    [
+        ("cat .env", "cat", "ask"),
+        ("cat .env", "cat .env", "auto"),
+        ("cat .env a.txt", "cat .env", "ask"),
+        ("cat ../a.txt", "cat", "auto"),
+        ("head -3 deploy.pem", "head", "ask"),
+    ],
+)
+def test_a_rule_covers_secrets_only_where_it_names_them(command, rule, decision):
+    assert decide(command, allow=[rule]).decision == Decision(decision)
+
+
+def test_what_is_offered_for_a_secret_is_that_command_and_no_other():
+    assert decide("cat .env").grant == "cat .env"
+    assert decide("cat ../a.txt").grant == "cat"

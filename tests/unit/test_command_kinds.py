@@ -11,6 +11,20 @@ from hypercode.safety.rules import parse_rule
 WS, HOME = Path("/home/kim/src/app"), Path("/home/kim")
 
 AUTO = r"""
+echo "---"
+ls; echo "---"; ls src
+echo --foo
+echo -n x
+printf '---\n'
+printf '%s\n' "$HOME" a*
+printf %s *
+echo *.py src/*
+find . -name '*.py' -not -path './build/*'
+file -- *
+file src/*
+[ -f a.txt ]
+[[ a == * ]]
+cat docs/secrets.md
 git status
 git status -sb
 git diff
@@ -319,7 +333,7 @@ basename $(pwd)
 dirname src/a/b
 realpath .
 readlink -f a
-file *
+file ./*
 xxd -l 16 f
 hexdump -C f | head
 md5sum f
@@ -355,6 +369,25 @@ git status && git log -1
 """
 
 ASK = r"""
+printf $(cat a)
+printf *
+printf "$USER"
+printf -v x y
+test *
+test -f *
+for f in *; do printf $f; done
+for f in *; do test $f; done
+for f in [!a]*; do file $f; done
+find . -name *
+find . -type f -name *e
+find . -name [!a]*
+find . -path ?x
+file -b *
+echo /etc/*
+echo ~/*
+printf '%s\n' ~/.ssh/*
+cat secrets/db_password
+cat '.env copy'
 touch x
 mkdir -p build/out
 rm a.txt
