@@ -7,6 +7,7 @@ import os
 import re
 import select
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyte
+import pytest
 
 DRIVER = str(Path(__file__).with_name("screen_driver.py"))
 PATIENCE = 60.0
@@ -153,6 +155,8 @@ class Tmux:
     """A program in a tmux pane, under a server of its own."""
 
     def __init__(self, folder: Path, command: list[str], columns: int = 80, rows: int = 24) -> None:
+        if shutil.which("tmux") is None and not os.environ.get("CI"):
+            pytest.skip("tmux is not installed")
         conf, script = folder / "conf", folder / "run.sh"
         self.done = folder / "done"
         conf.write_text(
