@@ -73,6 +73,7 @@ class App:
     _started: bool = False
     _probing: asyncio.Future[None] | None = None
     _undo: Undo | None = None
+    _undo_of: str = ""
 
     @property
     def bus(self) -> Bus:
@@ -126,10 +127,14 @@ class App:
 
     @property
     def undo(self) -> Undo:
-        """What takes changes of files back; made when it is first needed."""
+        """What takes the changes of this conversation back; made when it is first needed."""
+        if self._undo is not None and self._undo_of != self.session:
+            self._undo.close()
+            self._undo = None
         if self._undo is None:
             from hypercode.memory.undo import Undo
 
+            self._undo_of = self.session
             self._undo = Undo(
                 self.folders.state / "undo",
                 self.gate.files,

@@ -313,7 +313,7 @@ class Undo:
         with self._guard.changing, self._lock:
             step = next((s for s in reversed(self._steps) if s.undone is None), None)
             if step is None:
-                return Outcome(None, notes=(self.problem or "There is nothing to undo.",))
+                return Outcome(None, notes=(self.problem or "There is nothing to undo in this conversation.",))
             return self._go(step, range(len(step.deltas)), back=True)
 
     def redo(self) -> Outcome:

@@ -294,6 +294,32 @@ def test_the_figures_are_those_of_the_session(stage):
         chat.leave()
 
 
+def test_each_conversation_takes_its_own_changes_back(stage):
+    made = [answer(call("write", {"path": f"{n}.txt", "content": "x"}, f"c{n}")) for n in range(2)]
+    s = stage(made[0], answer(text("zzone")), made[1], answer(text("zztwo")))
+    with Chat(s, "--mode", "edits") as chat:
+        chat.prompt().say("first")
+        chat.shows("zzone")
+        chat.idle()
+        chat.say("/new")
+        chat.shows("A new conversation begins")
+        chat.say("second")
+        chat.shows("zztwo")
+        chat.idle()
+        chat.leave()
+    with Chat(s, "-c") as chat:
+        chat.prompt().say("/undo")
+        chat.shows("Taken back: write 1.txt")
+        chat.say("/undo")
+        chat.shows("There is nothing to undo in this conversation.")
+        chat.say("/resume first")
+        chat.shows("zzone")
+        chat.prompt().say("/undo")
+        chat.shows("Taken back: write 0.txt")
+        chat.leave()
+    assert not list(s.workspace.glob("*.txt"))
+
+
 def test_rewind_keeps_both_pasts(stage):
     s = stage(*[answer(text(f"answer {n}")) for n in range(4)])
     with Chat(s) as chat:

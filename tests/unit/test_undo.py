@@ -110,7 +110,7 @@ def test_many_steps_one_by_one(filled):
     for expected in trees[-2::-1]:
         assert filled.undo.undo().refused == ()
         assert filled.tree() == expected
-    assert filled.undo.undo() == Outcome(None, notes=("There is nothing to undo.",))
+    assert filled.undo.undo() == Outcome(None, notes=("There is nothing to undo in this conversation.",))
     for expected in trees[1:]:
         assert filled.undo.redo().refused == ()
         assert filled.tree() == expected
