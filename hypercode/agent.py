@@ -187,6 +187,7 @@ class Agent:
             self.messages = list(messages)
             self.record("compaction", messages=self.messages)
         if reply is not None:
+            self.record("spent", usage=reply.usage, cost=reply.cost)
             self._add_up(reply)
 
     def drop_answer(self) -> int:

@@ -196,6 +196,7 @@ class _Building:
             loaded.turns += 1
             shown = record.get("ttft") is not None and record.get("outcome") != "complete"
             loaded.broken = _text(record.get("outcome")) or "" if shown else ""
+        if kind in ("turn_end", "spent"):
             cost = record.get("cost")
             if isinstance(cost, int | float):
                 loaded.cost = (loaded.cost or 0.0) + cost

@@ -16,6 +16,7 @@ Record types and their fields::
     model      model                    from here on
     name       name                     what the person calls the session from here on
     notice     level text               what was announced
+    spent      usage cost               of a model call that was no turn, as for a summary  (`so_far` as above)
     compaction messages                 the conversation goes on with these in place of what was said before
     rewind     to                       the conversation goes on before the record of that number
     copy       of                       this file goes on with a copy of another session
@@ -178,8 +179,8 @@ class Journal:
             self._model = fields.get("model") or self._model
         elif kind == "name":
             self._name = fields.get("name")
-        elif kind == "turn_end":
-            fields = {**fields, "so_far": self._add_up(fields.get("cost"))}
+        elif kind in ("turn_end", "spent"):
+            fields = {**fields, "so_far": self._add_up(fields.get("cost"), turns=int(kind == "turn_end"))}
         self.seq += 1
         if kind == "assistant" and (dropped := [entry.seq for entry in self._waiting if entry.kind == "partial"]):
             self._waiting = [entry for entry in self._waiting if entry.kind != "partial"]
@@ -200,8 +201,8 @@ class Journal:
         except RecursionError:
             return "[not kept: it is nested too deeply]"
 
-    def _add_up(self, cost: Any) -> dict[str, Any]:
-        self._turns += 1
+    def _add_up(self, cost: Any, *, turns: int) -> dict[str, Any]:
+        self._turns += turns
         if isinstance(cost, int | float):
             self._cost = (self._cost or 0.0) + cost
         named = {"name": self._name} if self._name else {}

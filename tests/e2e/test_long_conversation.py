@@ -38,7 +38,8 @@ def sizes(chat):
 
 def test_context_is_the_sum_of_its_parts_and_compact_makes_room(stage):
     answers = [answer(text(f"answer {n}{LONG}")) for n in range(6)]
-    s = stage(*answers, answer(text("THE SUMMARY")), answer(text("after it")))
+    billed = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12, "cost": 0.5}
+    s = stage(*answers, answer(text("THE SUMMARY"), usage=billed), answer(text("after it")))
     with Chat(s) as chat:
         conversation(chat, 6)
         chat.say("/context")
@@ -68,6 +69,11 @@ def test_context_is_the_sum_of_its_parts_and_compact_makes_room(stage):
         chat.shows("after it")
         chat.idle()
         chat.leave()
+    with Chat(s, "-c") as chat:
+        chat.prompt().say("/cost")
+        chat.shows("turns: 7", "tokens: 9 sent, 3 received", "billed: $0.5")
+        chat.leave()
+    assert json.loads(s.run("sessions", "--json").stdout)[0]["cost"] == 0.5
     *_, summarised, last = s.requests()
     assert "keep the names" in summarised["messages"][-1]["content"]
     assert "question 0" in summarised["messages"][-1]["content"]
