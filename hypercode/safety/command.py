@@ -59,7 +59,7 @@ _HARMLESS = (
 )
 """Variables that may be shown; the first two have known values."""
 _QUOTED = re.compile(r"\\[\x00-\x7f]|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.S)
-_SECRETS = "may show secrets"
+_SECRETS, _ALLOWED = "may show secrets", "allow rule"
 _TOO_MUCH = "too many commands, words or choices in one line to look at all of them"
 
 
@@ -143,6 +143,11 @@ class _Gate:
             parts.append(Part(command, Decision.ALWAYS_ASK, whole))
         if any(p.decision is Decision.ASK and p.command is command for p in parts):
             self.offers.append(None)
+        rule = next((r for r in self.deny if r.mentioned(command)), None)
+        reads = all(p.decision is Decision.AUTO and not p.rule.startswith(_ALLOWED) for p in parts)
+        if rule and not reads and strictest(p.decision for p in parts).rank < Decision.ALWAYS_ASK.rank:
+            # by an alias, a file, a wrapper that nobody knows
+            parts.append(Part(command, Decision.ALWAYS_ASK, f"it may be what a deny rule forbids: {rule}"))
         return parts
 
     def grant(self, command: str) -> str | None:
@@ -193,7 +198,7 @@ class _Gate:
         secret = isinstance(reading, str) and reading.startswith(_SECRETS)  # a rule covers them that names them
         rule_ = next((r for r in self.allow if tokens and r.matches(tokens, whole=secret)), None)
         if rule_:
-            return Part(simple.text, Decision.AUTO, f"allow rule: {rule_}")
+            return Part(simple.text, Decision.AUTO, f"{_ALLOWED}: {rule_}")
         self.offers.append((tokens if secret else _narrowest(tokens)) if tokens else None)
         return Part(simple.text, Decision.ASK, reading or simple.construct or "not understood")
 

@@ -312,7 +312,12 @@ class Walk:
     def nested(self, node: Node, scope: tuple[int, ...], piped: bool) -> None:
         """Statements inside an expansion; words and operators in it only lead to further ones."""
         spend(3)
-        if node.type in ("command_substitution", "process_substitution") and self.depth < _DEPTH:
+        if node.type == "regex":  # the pattern of ${x#…}, whose substitutions the grammar does not see
+            text = self.text(node.start_byte, node.end_byte)
+            if "$(" in text or "`" in text:
+                self.problem("a pattern with a command in it")
+                self.inside(text)
+        elif node.type in ("command_substitution", "process_substitution") and self.depth < _DEPTH:
             self.depth += 1
             self.hole(node, scope)
             self.depth -= 1
@@ -359,5 +364,9 @@ class Walk:
         """Commands in backquotes where the grammar sees only text: in defaults of variables, in here-documents."""
         for inner in re.findall(r"(?<!\\)`((?:\\.|[^`\\])*)`", text, re.S):
             text = re.sub(r"\\([$`\\])", r"\1", inner)
-            nested = parse(text) if self.again else _read(text, again=False)
-            self.script.commands += [replace(s, scope=self.inner(())) for s in nested.commands]
+            self.inside(text)
+
+    def inside(self, text: str) -> None:
+        """The commands in a text that the grammar took for something else."""
+        nested = parse(text) if self.again else _read(text, again=False)
+        self.script.commands += [replace(s, scope=self.inner(())) for s in nested.commands]

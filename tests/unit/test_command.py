@@ -305,3 +305,24 @@ def test_a_rule_covers_secrets_only_where_it_names_them(command, rule, decision)
 def test_what_is_offered_for_a_secret_is_that_command_and_no_other():
     assert decide("cat .env").grant == "cat .env"
     assert decide("cat ../a.txt").grant == "cat"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "alias g=git; g push",
+        "test -v 'a[$(git push)]'",
+        "x='$(git push)'; echo \"${x@P}\"",
+        "echo 'git push' > x; sh x",
+        "gdb --args git push",
+        "cp $(which git) g && ./g push",
+    ],
+)
+def test_what_may_be_forbidden_in_a_way_nobody_knows_asks_every_time(command):
+    assert decide(command, deny=["git push"], allow=["gdb", "alias", "sh"]).decision.rank >= Decision.ALWAYS_ASK.rank
+    assert decide(command).decision == Decision.ASK
+
+
+@pytest.mark.parametrize("command", ["grep -rn 'git push' docs", "echo git push", "git log --grep='git push'"])
+def test_what_only_reads_may_speak_of_what_is_forbidden(command):
+    assert decide(command, deny=["git push"]).decision == Decision.AUTO

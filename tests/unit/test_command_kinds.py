@@ -674,6 +674,7 @@ ec​ho hi
 """
 
 ALWAYS = r"""
+echo "${x#$(rm -rf ~)}"
 rm -rf /*
 rm -rf ~/*
 rm -rf ~/.
@@ -1399,6 +1400,14 @@ rm x -rf
 rm --recursive --force x
 rm -r --force x
 rm --rec -f x
+"""),
+    ("git push", r"""
+echo "${x#$(git push)}"
+echo ${x%%$(git push)}
+echo "${x##*$(ls; git push)}"
+echo "${x^$(git push)}"
+echo "${x,,`git push`}"
+echo "${x/a/$(git push)}"
 """),
     ("git push --force", r"""
 git push --force
