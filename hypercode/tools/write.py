@@ -65,7 +65,9 @@ def _checked(ctx: ToolContext, path: str, body: Body | None, content: str) -> by
         return after
     known = ctx.ledger.known(body.path)
     if known is None and (is_utf16(body.data[:8192]) or looks_binary(body.data[:8192])):
-        raise ToolError("binary", f"{path} exists and is no text; write does not overwrite it. Move it away if you must.")
+        raise ToolError(
+            "binary", f"{path} exists and is no text; write does not overwrite it. Move it away if you must."
+        )
     if known is None:
         raise ToolError("not_read", f"{path} exists and was not read yet; read it before you overwrite it.")
     if known != digest(body.data):

@@ -859,7 +859,7 @@ async def test_empty_places_hide_no_repository_and_too_many_are_said(policy, run
 
 
 @BWRAP
-async def test_secrets_of_the_workspace_can_be_hidden(policy, run):
+def test_secrets_of_the_workspace_can_be_hidden(policy, run):
     work = policy.workspace
     (work / "sub/secrets").mkdir(parents=True)
     for name in (".env", "sub/.env.local", "sub/server.pem", "sub/secrets/token", "sub/.env.example", "sub/secrets.py"):
