@@ -57,14 +57,14 @@ Emit = Callable[[Event], None]
 class Client:
     """A connection to one server.  `settings` may be replaced at any time; the next call uses the new ones.
 
-    `last_sign_of_life` is the time (`time.monotonic`) of the last bytes of the current answer, keep-alives included, and
-    `retries` counts the repetitions of all calls so far.
+    `last_sign_of_life` is the time (`time.monotonic`) of the last bytes of the current answer, keep-alives included;
+    `retries` counts the repetitions of all calls so far, and `retry_at` is the time of the last one or the next.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
         self.last_sign_of_life: float | None = None
-        self.retries = 0
+        self.retries, self.retry_at = 0, 0.0
         self._sdk: openai.AsyncOpenAI | None = None
         self._sdk_for: tuple[Any, ...] = ()
         self._refused: dict[tuple[str, str], frozenset[str]] = {}
@@ -165,7 +165,7 @@ class Client:
                 attempt += 1
                 wait = wait_before(attempt, error)
                 emit(Notice("warning", f"retrying in {seconds(wait)} ({brief(error)}), try {attempt} of {tries}"))
-            self.retries += 1
+            self.retries, self.retry_at = self.retries + 1, time.monotonic() + wait
             _reset(reply)
             await asyncio.sleep(wait)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -125,6 +126,8 @@ def activity(transcript: Transcript, client: Any) -> str:
     waited = time.monotonic() - transcript.activity_since
     if transcript.activity != "connecting":
         return f"{transcript.activity} {render.duration(waited)}"
+    if (left := getattr(client, "retry_at", 0.0) - time.monotonic()) > 0:
+        return f"retrying in {math.ceil(left)} s"
     doing, alive = getattr(client, "phase", "") or "connecting", ""
     last = getattr(client, "last_sign_of_life", None)
     if last is not None and is_loopback(client.settings.base_url):

@@ -820,6 +820,17 @@ def test_in_four_rows_it_is_said_that_not_all_of_a_question_is_seen(stage):
         chat.leave()
 
 
+def test_a_retry_counts_down_in_the_status_line(stage):
+    busy = {**answer(), "http": {"status": 429, "headers": {"Retry-After": "3", "Content-Type": "application/json"}}}
+    s = stage({**busy, "segments": [{"bytes": '{"error": {"message": "slow down"}}'}]}, answer(text("zzdone")))
+    with Chat(s) as chat:
+        chat.prompt().say("hi")
+        for left in (3, 2, 1):
+            chat.wait(lambda: f"retrying in {left} s" in chat.status)  # noqa: B023
+        chat.shows("zzdone")
+        chat.leave()
+
+
 @pytest.mark.parametrize("how", ["--plain", "TERM=dumb"])
 def test_a_plain_terminal_gets_the_source_and_no_escapes(how, stage):
     s = stage(answer(text(REPLY + "\x1b[2J")), asking("touch one"), answer(text("zzdone")))
