@@ -85,7 +85,7 @@ class Config:
     plain: bool = _key("No colours, no live region: plain lines.", False)
     headers: dict[str, Any] = _key("Further HTTP headers for each request.", {})
     cache_control: dict[str, Any] = _key('Prompt caching, where it is not automatic: {type = "ephemeral"}.', {})
-    session_id: str = _key("Keeps one provider for a conversation on OpenRouter; empty: the session's own id.", "")
+    session_id: str = _key("Keeps one provider for a conversation on OpenRouter; empty: none is sent.", "")
     provider: dict[str, Any] = _key("OpenRouter's routing preferences, sent as they are.", {})
     reasoning: dict[str, Any] = _key('Reasoning settings, sent as they are: {effort = "high"}.', {}, project="choose")
     extra_body: dict[str, Any] = _key("Further fields for each request, sent as they are.", {})

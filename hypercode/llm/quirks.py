@@ -110,6 +110,10 @@ def request_body(
     return {k: v for k, v in body.items() if k not in refused}
 
 
+_CACHE_LOOKS = (1, 4, 16)
+"""With how many replies in a request it is looked at whether the cache was read."""
+
+
 def oddities(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[Message]) -> list[Notice]:
     """What the person should know of an answer that is complete."""
     notices = []
@@ -117,21 +121,18 @@ def oddities(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[M
     if is_openrouter(settings.base_url) and answered in settings.fallbacks and answered != model:
         notices.append(Notice("warning", f"{model} could not answer; this answer is by {answered}."))
     if _misses_cache(settings, model, reply, sent):
-        advice = 'cache_control = {type = "ephemeral"} in the configuration asks for it'
-        notices.append(
-            Notice("warning", f"{model} read nothing from its cache, so the whole request is billed; {advice}.")
-        )
+        why = '; cache_control = {type = "ephemeral"} in the configuration asks for it'
+        why = ", though cache_control asks for it" if "cache_control" in settings.extra_body else why
+        notices.append(Notice("warning", f"{model} read nothing from its cache, so the whole request is billed{why}."))
     return notices
 
 
 def _misses_cache(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[Message]) -> bool:
-    """Whether caching, which this kind of model does only when asked to, has not begun by the second turn.
+    """Whether caching, which this kind of model does only when asked to, has not begun by the second call, or later.
 
-    Said on the second turn alone; a request below Anthropic's least size for caching (1,024 tokens) is none to mention.
+    Said a few times, not at each call; a request below Anthropic's least size for caching (1,024 tokens) is none to mention.
     """
-    if "anthropic/" not in model or "cache_control" in settings.extra_body:
-        return False
-    if sum(message.get("role") == "assistant" for message in sent) != 1:
+    if "anthropic/" not in model or sum(message.get("role") == "assistant" for message in sent) not in _CACHE_LOOKS:
         return False
     usage = reply.usage or {}
     details = usage.get("prompt_tokens_details") or {}
