@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Transcript"]
 
-FRAME_GAP = 0.05
+FRAME_GAP = 0.07
 LONGEST_GAP = 0.75
 HELD = 2.0  # seconds that lines of our own wait for the end of a code block or list that streams
 OUTPUT_ROWS = 5
