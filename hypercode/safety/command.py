@@ -143,7 +143,7 @@ class _Gate:
             parts.append(Part(command, Decision.ALWAYS_ASK, whole))
         if any(p.decision is Decision.ASK and p.command is command for p in parts):
             self.offers.append(None)
-        rule = next((r for r in self.deny if r.mentioned(command)), None)
+        rule = next((r for r in self.deny if r.mentioned(command, anyhow=True)), None)
         reads = all(p.decision is Decision.AUTO and not p.rule.startswith(_ALLOWED) for p in parts)
         if rule and not reads and strictest(p.decision for p in parts).rank < Decision.ALWAYS_ASK.rank:
             # by an alias, a file, a wrapper that nobody knows

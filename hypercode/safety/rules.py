@@ -48,15 +48,18 @@ class Rule:
             _has_flag(f, arguments) for f in flags
         )
 
-    def mentioned(self, text: str) -> bool:
-        """Whether the words of the rule stand in a text in this order: for commands that cannot be known beforehand."""
+    def mentioned(self, text: str, *, anyhow: bool = False) -> bool:
+        """Whether the words of the rule stand in a text in this order: for commands that cannot be known beforehand.
+
+        With `anyhow` in any order, as a script and its parameters may put them.
+        """
         bare = re.sub(r"\\\n|['\"\\]", "", text)
         at = 0
         for token in [_base(self.tokens[0]), *self.tokens[1:]]:
             found = re.compile(rf"(?<![\w.-]){re.escape(token)}(?![\w-])", re.IGNORECASE).search(bare, at)
             if not found:
                 return False
-            at = found.end()
+            at = 0 if anyhow else found.end()
         return True
 
 
