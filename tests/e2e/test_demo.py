@@ -291,7 +291,7 @@ def test_what_cannot_be_is_said(stage, tmp_path, arguments, words):
 
 def test_where_no_folder_can_be_made(stage, tmp_path):
     """tempfile falls back to other places, so the last of them is taken away as well: no file may have a byte."""
-    line = f"ulimit -f 0; exec {HYPERCODE} demo"
+    line = f"ulimit -f 0; export PYTHONDONTWRITEBYTECODE=1; exec {HYPERCODE} demo"
     s = stage()
     done = subprocess.run(["bash", "-c", line], env=s.environment(), capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

@@ -136,7 +136,7 @@ def test_a_state_folder_that_cannot_be_written(stage, how):
         state.parent.mkdir(parents=True)
         state.write_text("a file")
     else:
-        command = ["bash", "-c", f"ulimit -f 8; exec {HYPERCODE} run one"]
+        command = ["bash", "-c", f"ulimit -f 8; export PYTHONDONTWRITEBYTECODE=1; exec {HYPERCODE} run one"]
     done = subprocess.run(
         command,
         cwd=s.workspace,
