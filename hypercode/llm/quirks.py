@@ -14,9 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hypercode.errors import ModelError
-from hypercode.events import Notice
 from hypercode.llm.settings import ModelSettings
-from hypercode.messages import Message, Reply, well_formed
+from hypercode.messages import Message, well_formed
 
 __all__ = [
     "REFUSABLE",
@@ -25,7 +24,6 @@ __all__ = [
     "host_of",
     "is_loopback",
     "is_openrouter",
-    "oddities",
     "refused_field",
     "request_body",
 ]
@@ -108,35 +106,6 @@ def request_body(
     if "max_tokens" in refused and "max_tokens" in body:
         body["max_completion_tokens"] = body["max_tokens"]
     return {k: v for k, v in body.items() if k not in refused}
-
-
-_CACHE_LOOKS = (1, 4, 16)
-"""With how many replies in a request it is looked at whether the cache was read."""
-
-
-def oddities(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[Message]) -> list[Notice]:
-    """What the person should know of an answer that is complete."""
-    notices = []
-    answered = reply.model or ""
-    if is_openrouter(settings.base_url) and answered in settings.fallbacks and answered != model:
-        notices.append(Notice("warning", f"{model} could not answer; this answer is by {answered}."))
-    if _misses_cache(settings, model, reply, sent):
-        why = '; cache_control = {type = "ephemeral"} in the configuration asks for it'
-        why = ", though cache_control asks for it" if "cache_control" in settings.extra_body else why
-        notices.append(Notice("warning", f"{model} read nothing from its cache, so the whole request is billed{why}."))
-    return notices
-
-
-def _misses_cache(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[Message]) -> bool:
-    """Whether caching, which this kind of model does only when asked to, has not begun by the second call, or later.
-
-    Said a few times, not at each call; a request below Anthropic's least size for caching (1,024 tokens) is none to mention.
-    """
-    if "anthropic/" not in model or sum(message.get("role") == "assistant" for message in sent) not in _CACHE_LOOKS:
-        return False
-    usage = reply.usage or {}
-    details = usage.get("prompt_tokens_details") or {}
-    return details.get("cached_tokens") == 0 and (usage.get("prompt_tokens") or 0) > 1_024
 
 
 def refused_field(error: ModelError, sent: Mapping[str, Any], refused: frozenset[str]) -> str | None:

@@ -14,12 +14,10 @@ from hypercode.llm.quirks import (
     host_of,
     is_loopback,
     is_openrouter,
-    oddities,
     refused_field,
     request_body,
 )
 from hypercode.llm.settings import ModelSettings
-from hypercode.messages import Reply, user
 
 CALL = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 
@@ -120,26 +118,3 @@ def test_refused_fields(text: str, field: str | None) -> None:
 def test_what_json_cannot_carry_is_replaced() -> None:
     body = {"a": ["x\ud83d", "\ud83d\ude80", float("nan"), {"\ude80": float("inf")}], "b": "é"}
     assert json.loads(encode_body(body)) == {"a": ["x\ufffd", "🚀", None, {"\ufffd": None}], "b": "é"}
-
-
-@pytest.mark.parametrize(
-    ("replies", "cached", "sent", "extra", "told"),
-    [
-        (0, 0, 5_000, {}, ""),
-        (1, 0, 5_000, {}, '; cache_control = {type = "ephemeral"} in the configuration asks for it.'),
-        (1, 0, 5_000, {"cache_control": {"type": "ephemeral"}}, ", though cache_control asks for it."),
-        (2, 0, 5_000, {}, ""),
-        (4, 0, 5_000, {}, '; cache_control = {type = "ephemeral"} in the configuration asks for it.'),
-        (1, 900, 5_000, {}, ""),
-        (1, 0, 1_024, {}, ""),
-        (1, None, 5_000, {}, ""),
-    ],
-)
-def test_a_cache_that_is_not_read_is_said_a_few_times(replies, cached, sent, extra, told):
-    details = {} if cached is None else {"prompt_tokens_details": {"cached_tokens": cached}}
-    reply = Reply(usage={"prompt_tokens": sent, **details})
-    messages = [m for n in range(replies) for m in (user(f"q{n}"), {"role": "assistant", "content": "a"})]
-    found = oddities(ModelSettings(extra_body=extra), "anthropic/claude", reply, [*messages, user("q")])
-    whole = f"anthropic/claude read nothing from its cache, so the whole request is billed{told}"
-    assert [notice.text for notice in found] == ([whole] if told else [])
-    assert oddities(ModelSettings(), "other/model", reply, messages) == []
