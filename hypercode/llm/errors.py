@@ -188,7 +188,7 @@ def _advice(cls: type[ModelError], status: int | None, said: str, wait: float | 
     if cls is ContextOverflow:
         return "Shorten the conversation (/compact) or pick a model with a larger context."
     if status == 404 or (cls is RequestRejected and has(_MODEL, said)):
-        return "Pick another model, or check the base URL."
+        return "Pick another model (`hypercode models` lists them), or check the base URL."
     if cls is RequestRejected:
         return _REJECTED.get(status or 400, _MOVED if status and status < 400 else _REFUSED)
     if wait is not None:
