@@ -17,13 +17,16 @@ from hypercode.ui.clean import clean
 if TYPE_CHECKING:
     from hypercode.ui.repl import Chat
 
-__all__ = ["CONTINUE", "command", "continue_reply", "discover", "is_command", "names", "occupied", "run", "say"]
+__all__ = ["CONTINUE", "SENT", "command", "continue_reply", "discover", "is_command", "names", "occupied", "run", "say"]
 
 Command = Callable[["Chat", str], Awaitable[None]]
 _COMMANDS: dict[str, Command] = {}
 _ALSO = {"quit": "exit", "q": "exit", "clear": "new", "?": "help"}
 """What people type who come from elsewhere."""
 _BARE = ("exit", "quit", "?")
+
+SENT = frozenset({"continue", "init", "skill"})
+"""Commands that become a message, which shows them."""
 
 CONTINUE = "Continue exactly where your last reply was cut off; do not repeat what is already there."
 """What is said to the model to go on with a reply that was cut."""
@@ -91,6 +94,9 @@ async def run(chat: Chat, text: str) -> None:
             f"! There is no command /{clean(word, 'filename')}.{nearest} /help lists them{again}. A blank before the / sends it as text.",
         )
     else:
+        if not chat.plain and word not in SENT:  # a plain terminal shows what was typed
+            shown = render.user_lines(chat.transcript.style, text.strip())
+            chat.transcript.say(shown, kind="command")
         await function(chat, argument.strip())
     if chat.plain and not chat.busy:
         await chat.transcript.settled()

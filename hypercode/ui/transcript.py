@@ -28,7 +28,7 @@ LONGEST_GAP = 0.75
 HELD = 2.0  # seconds that lines of our own wait for the end of a code block or list that streams
 OUTPUT_ROWS = 5
 _KEPT_OUTPUT = 400_000
-_PROSE = frozenset({"word", "notice", "greeting"})
+_PROSE = frozenset({"word", "command", "notice", "greeting"})
 
 
 class Transcript:
@@ -265,7 +265,7 @@ class Transcript:
         """A blank line where one kind of thing ends and another begins."""
         if self._last_kind and (kind != self._last_kind or kind == "user"):
             self._lines.append("")
-        self._last_kind = kind
+        self._last_kind = "word" if kind == "command" else kind  # its answer stands right below
 
     async def _draw_lines(self, value: tuple[str, list[str]]) -> None:
         """Lines of our own; while a text streams they wait until they can stand between two of its blocks."""

@@ -256,7 +256,9 @@ def test_a_long_list_of_names_is_cut_to_the_nearest() -> None:
     text = said(f"model 'acme/lrge-2' not found, there are: {', '.join(names)}. Choose one")
     assert text.startswith("gate.example (404): model 'acme/lrge-2' not found, there are: acme/large-2, ")
     assert "other/large-v2" in text
-    assert text.endswith(", … (3002 in all). Choose one. Pick another model (`hypercode models` lists them), or check the base URL.")
+    assert text.endswith(
+        ", … (3002 in all). Choose one. Pick another model (`hypercode models` lists them), or check the base URL."
+    )
     assert len(text) < 300
     text = said(f"Unknown. Available: {', '.join(names)}")
     first = ", ".join(names[:5])
