@@ -143,7 +143,8 @@ async def _pick(chat: Chat, words: str) -> None:
         chat.transcript.say([f"! There is no other saved conversation here{where}."])
         return
     title = f"Saved conversations (type to search, Enter, Esc){where}"
-    place = await _choose(chat, title, [session_line(h, folder=everywhere) for h in found], "" if everywhere else words)
+    lines = [session_line(head, width=chat.screen.columns, folder=everywhere) for head in found]
+    place = await _choose(chat, title, lines, "" if everywhere else words)
     if place is not None:
         await _resume(chat, found[place].path)
 
