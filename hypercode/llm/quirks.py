@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hypercode.errors import ModelError
+from hypercode.llm.roles import ALTERNATION, SYSTEM, reordered, roles_refused
 from hypercode.llm.settings import ModelSettings
 from hypercode.messages import Message, well_formed
 
@@ -40,8 +41,10 @@ REFUSABLE = {
     "extra_content": "extra_content of earlier answers",
     "provider_specific_fields": "provider_specific_fields of earlier answers",
     "thought_signature": "thought_signature of earlier answers",
+    ALTERNATION: "messages of one side in a row",
+    SYSTEM: "a system message",
 }
-"""Fields that a request can do without, and what to call them."""
+"""What a request can do without, mostly fields, and what to call it."""
 
 _IN_MESSAGES = frozenset(
     {"reasoning_details", "reasoning_content", "extra_content", "provider_specific_fields", "thought_signature"}
@@ -94,7 +97,7 @@ def request_body(
         body["models"] = [model, *(m for m in settings.fallbacks if m != model)]
     if tools:
         body["tools"] = sorted(tools, key=lambda tool: str(tool.get("function", {}).get("name", "")))
-    body["messages"] = [_sendable(message, refused) for message in messages]
+    body["messages"] = reordered([_sendable(message, refused) for message in messages], refused)
     body["stream"] = True
     if not openrouter:
         body["stream_options"] = {"include_usage": True}
@@ -111,6 +114,9 @@ def request_body(
 def refused_field(error: ModelError, sent: Mapping[str, Any], refused: frozenset[str]) -> str | None:
     """The dispensable field for which the server refused the request; None where it was something else."""
     text = str(error)
+    said = " ".join((*getattr(error, "__notes__", ()), text))
+    if order := roles_refused(said, sent.get("messages", ()), refused):
+        return order
     if error.status not in (400, 422) or not re.search(_REFUSAL, text, re.I):
         return None
     messages = sent.get("messages", ())

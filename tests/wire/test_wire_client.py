@@ -24,7 +24,7 @@ from hypercode.errors import (
 from hypercode.events import Notice, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStart
 from hypercode.llm.client import Client
 from hypercode.llm.settings import ModelSettings
-from hypercode.messages import Reply, ToolCall, user
+from hypercode.messages import Reply, ToolCall, system, user
 from hypercode.testing import FaultServer
 
 ROOT = Path(__file__).parents[1]
@@ -302,6 +302,24 @@ async def test_a_refused_field_is_left_out_and_that_is_remembered(server: FaultS
         await run.client.complete([user("hi")], [], Reply(), run.events.append)
     await run.client.aclose()
     assert ["stream_options" in r["body"] for r in run.requests] == [True, False, False]
+    assert (len(run.notices), run.client.retries) == (1, 0)
+
+
+@pytest.mark.parametrize("model", ["strict-roles", "no-system"])
+async def test_a_chat_template_that_wants_another_order_gets_it_and_the_conversation_goes_on(
+    server: FaultServer, model: str
+) -> None:
+    run = Run(server, model)
+    sent = [system("s"), user("this failed"), user("again")]
+    for _ in range(2):
+        reply = Reply()
+        await run.client.complete(sent, [], reply, run.events.append)
+        assert reply.text == FOX
+    await run.client.aclose()
+    assert [[m["role"] for m in r["body"]["messages"]] for r in run.requests] == [
+        ["system", "user", "user"],
+        *([["system", "user"] if model == "strict-roles" else ["user", "user"]] * 2),
+    ]
     assert (len(run.notices), run.client.retries) == (1, 0)
 
 
