@@ -5,6 +5,7 @@ What a host is known to need is done at once; what it refuses with a 400 is left
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -43,6 +44,7 @@ REFUSABLE = {
     "thought_signature": "thought_signature of earlier answers",
     ALTERNATION: "messages of one side in a row",
     SYSTEM: "a system message",
+    "tool_call_ids": "the ids of earlier calls, which get others",
 }
 """What a request can do without, mostly fields, and what to call it."""
 
@@ -53,6 +55,9 @@ _REFUSAL = (
     r"unsupported|not (currently )?(supported|permitted|allowed|recogni[sz]ed|valid|accepted)|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)"
     r"|invalid|no such|isn't supported|does not support|only allowed|additional propert"
 )
+_IDS = r"\btool[_ ]?(call|use)(s\b.{0,40}\bids?\b|[_ .]ids?\b).{0,200}(length|too long|pattern)"
+"""Mistral takes ids of nine letters and digits alone, OpenAI 40 characters at most, Anthropic no dots; others made them up."""
+_ID_LENGTH = 9
 _NOT_IN_NAMES = r"[^a-zA-Z0-9_-]"
 
 
@@ -117,6 +122,8 @@ def refused_field(error: ModelError, sent: Mapping[str, Any], refused: frozenset
     said = " ".join((*getattr(error, "__notes__", ()), text))
     if order := roles_refused(said, sent.get("messages", ()), refused):
         return order
+    if "tool_call_ids" not in refused and re.search(_IDS, said, re.IGNORECASE | re.DOTALL):
+        return "tool_call_ids"
     if error.status not in (400, 422) or not re.search(_REFUSAL, text, re.I):
         return None
     messages = sent.get("messages", ())
@@ -148,6 +155,8 @@ def _sendable(message: Message, refused: frozenset[str]) -> Message:
     """The message as this server takes it; the same object where nothing has to change."""
     dropped = [k for k in message if k in refused and k in _IN_MESSAGES]
     calls = message.get("tool_calls")
+    if "tool_call_ids" in refused and "tool_call_id" in message:
+        return {**message, "tool_call_id": _short_id(message["tool_call_id"])}
     if not dropped and not calls:
         return message
     kept = {k: v for k, v in message.items() if k not in dropped} if dropped else message
@@ -165,9 +174,16 @@ def _sendable_call(call: dict[str, Any], refused: frozenset[str]) -> dict[str, A
     legal = re.sub(_NOT_IN_NAMES, "_", name)[:64] or "unnamed"
     if legal != name:
         call = {**call, "function": {**function, "name": legal}}
+    if "tool_call_ids" in refused:
+        call = {**call, "id": _short_id(call.get("id"))}
     if any(k in refused for k in call):
         call = {k: v for k, v in call.items() if k not in refused}
     return call
+
+
+def _short_id(ident: object) -> str:
+    """An id that each provider takes, the same for the same one."""
+    return hashlib.sha256(str(ident).encode("utf-8", "replace")).hexdigest()[:_ID_LENGTH]
 
 
 def _used(name: str, messages: Sequence[Message]) -> bool:

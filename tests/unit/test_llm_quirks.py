@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -113,6 +114,34 @@ def test_refused_fields(text: str, field: str | None) -> None:
         assert f'"{found}"' not in json.dumps(again)
         assert refused_field(RequestRejected(text, status=400), again, frozenset({found})) is None
         assert ("max_completion_tokens" in again) is (found == "max_tokens")
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "found"),
+    [
+        ("Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.", 400, True),
+        ("Invalid 'messages[2].tool_calls[0].id': string too long. Expected at most 40 characters.", 400, True),
+        ("messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", 400, True),
+        ("Jinja Exception: Tool call IDs should be alphanumeric strings with length 9!", 500, True),
+        ("Invalid 'messages[3].tool_call_id': string too long.", 400, True),
+        ("'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.", 400, False),
+        ("tool_call_id not found in tool_calls of the message before", 400, False),
+    ],
+)
+def test_ids_that_are_refused_are_replaced_by_such_as_everybody_takes(said: str, status: int, found: bool) -> None:
+    conversation = [
+        {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": "call_1.a"}, {**CALL, "id": "x" * 60}]},
+        {"role": "tool", "tool_call_id": "call_1.a", "content": "r"},
+        {"role": "tool", "tool_call_id": "x" * 60, "content": "s"},
+    ]
+    body = request_body(ModelSettings(), "m", conversation, [])
+    field = refused_field(RequestRejected(said, status=status), body, frozenset())
+    assert field == ("tool_call_ids" if found else None)
+    again = request_body(ModelSettings(), "m", conversation, [], frozenset({"tool_call_ids"}))["messages"]
+    ids = [call["id"] for call in again[0]["tool_calls"]]
+    assert ids == [message["tool_call_id"] for message in again[1:]]
+    assert [re.fullmatch("[a-z0-9]{9}", ident) is not None for ident in ids] == [True, True]
+    assert refused_field(RequestRejected(said, status=status), body, frozenset({"tool_call_ids"})) is None
 
 
 def test_what_json_cannot_carry_is_replaced() -> None:
