@@ -109,14 +109,13 @@ class Assembler:
 
     def close(self, *, complete: bool) -> None:
         """Settle what was held back, and the calls.  Safe to call after any end."""
-        thinking, text = self._splitter.close()
+        thinking, text = self._splitter.close(complete=complete and not self._reply.cut)
         self._show_reasoning(thinking)
-        if complete or not thinking:
-            self._show_text(text)
+        self._show_text(text)
         self._show_text(self._text.close(), joined=True)
         self._show_reasoning(self._thinking.close())
         reply = self._reply
-        reply.calls = self._calls.finish()
+        reply.calls = self._calls.finish(complete=complete)
         if details := self._details_to_return(complete=complete):
             reply.extra["reasoning_details"] = details
         if self._reasoning_content:
