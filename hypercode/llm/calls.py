@@ -63,6 +63,7 @@ class CallAssembler:
         self._calls: list[_Open] = []
         self._by_index: dict[int, _Open] = {}
         self._announced = 0
+        self._lossy = False
         self.garbled = False
         self.pieces = 0
 
@@ -104,6 +105,7 @@ class CallAssembler:
 
     def damage(self) -> None:
         """A line of the stream was lost: mark the calls that it may have belonged to."""
+        self._lossy = True
         for call in self._calls:
             if not call.whole:
                 call.damaged = True
@@ -141,7 +143,7 @@ class CallAssembler:
         return calls
 
     def _distrust(self) -> None:
-        """Where arguments went to the wrong call, or to none, neither that call nor one that lacks them is whole.
+        """Where arguments went to the wrong call, to none, or were lost, no call that lacks them is whole.
 
         Two objects in one call are often the same twice, or begin with an empty one; but not beside a call with nothing.
         """
@@ -151,6 +153,9 @@ class CallAssembler:
         lacking = [call for call, text in texts if not text or (broken and not text.strip(" {}"))]
         if astray and lacking:
             for call in astray + lacking:
+                call.damaged = True
+        if self._lossy:
+            for call in lacking:
                 call.damaged = True
 
     def _target(self, index: int | None, ident: str, name: str, arguments: str) -> _Open:
