@@ -172,8 +172,10 @@ class CallAssembler:
             if index is not None:
                 self._by_index[index] = same
         else:
-            if index is not None and known is None and (name or ident or (arguments.strip() and last.whole)):
-                return self._new(index)
+            if index is not None and known is None:
+                complete = last.whole or self._lossy  # what was lost may have begun the call that this index means
+                if name or ident or (arguments.strip() and complete):
+                    return self._new(index)
             current = known or last
         return self._new(index) if self._begins(current, ident, name, arguments) else current
 

@@ -179,6 +179,8 @@ def test_known_names_tell_two_calls_without_arguments_from_a_name_in_pieces() ->
         ([fragment("{}", "read", "c"), GARBLED, delta({"lost": "\ufffd"}), DAMAGED], [True]),
         ([fragment("{}", "read", "c"), fragment('{"a":1}', "write", "d", 1), DAMAGED], [False, False]),
         ([DAMAGED, fragment("{}", "read", "c")], [False]),
+        ([DAMAGED, fragment("", "read", "c")], [True]),  # the name was there again
+        ([DAMAGED, fragment('{"', "read", "d", 1), fragment("{}", index=0), fragment('a":1}', index=1)], [False, True]),
         ([DAMAGED, fragment("{}")], [True]),
         ([fragment("{}", "read", "c"), delta({}, "stop"), DAMAGED], [False]),
         # what is garbled damages the call it belongs to, even a whole one and with the finish reason; no other whole one

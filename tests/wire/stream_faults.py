@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,10 @@ ODD: list[Any] = [
     json.loads('{"a":' * 450 + "1" + "}" * 450),
 ]
 """Values as they stand in no answer; the last one is too deep to follow, and can still be read."""
+
+
+ARGUMENTS = re.compile(rb'"arguments": "(?:[^"\\\\]|\\\\")*?([A-Za-z]+)')
+"""The first word in the arguments of a call."""
 
 
 @dataclass
@@ -60,8 +65,8 @@ def unreadable(draw, sent: Sent) -> Fault:
     number = draw(st.sampled_from(calls or range(len(sent.events))) | st.integers(0, len(sent.events) - 1))
     size, event = sent.needed[number], sent.events[number]
     places = st.integers(0, size - 1)
-    if 0 <= (first := event.find(b'"arguments"')) < size - 1:
-        places |= st.integers(first + len(b'"arguments": "') + 1, size - 1)
+    if letters := [place for found in ARGUMENTS.finditer(event) for place in range(*found.span(1))]:
+        places = st.sampled_from(letters) | places
     place = draw(places)
     return _replaced(sent, number, event[:place] + b"\xff" + event[place + 1 :])
 
