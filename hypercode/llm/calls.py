@@ -97,6 +97,8 @@ class CallAssembler:
         if name:
             self._name(call, name)
         if arguments:
+            if self._lossy and not call.name:
+                call.damaged = True  # its name was lost; one that comes later is another call's
             self._arguments(call, arguments)
         for key in SENT_BACK:
             value = fragment.get(key) or (function.get(key) if function is not fragment else None)

@@ -180,6 +180,7 @@ def test_known_names_tell_two_calls_without_arguments_from_a_name_in_pieces() ->
         ([fragment("{}", "read", "c"), fragment('{"a":1}', "write", "d", 1), DAMAGED], [False, False]),
         ([DAMAGED, fragment("{}", "read", "c")], [False]),
         ([DAMAGED, fragment("", "read", "c")], [True]),  # the name was there again
+        ([DAMAGED, fragment('{"a":1}'), fragment("", "read", "c")], [True]),
         ([DAMAGED, fragment('{"', "read", "d", 1), fragment("{}", index=0), fragment('a":1}', index=1)], [False, True]),
         ([DAMAGED, fragment("{}")], [True]),
         ([fragment("{}", "read", "c"), delta({}, "stop"), DAMAGED], [False]),
