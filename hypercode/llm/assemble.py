@@ -16,7 +16,7 @@ from hypercode.events import Event, ReasoningDelta, TextDelta
 from hypercode.llm.calls import CallAssembler
 from hypercode.llm.error_bodies import is_failure
 from hypercode.llm.errors import reported_error
-from hypercode.llm.sse import parse_int
+from hypercode.llm.sse import parse_int, too_deep
 from hypercode.llm.think import SurrogateJoiner, ThinkSplitter
 from hypercode.messages import Reply
 
@@ -118,6 +118,7 @@ class Assembler:
         reply.calls = self._calls.finish(complete=complete)
         if details := self._details_to_return(complete=complete):
             reply.extra["reasoning_details"] = details
+        reply.extra = {key: value for key, value in reply.extra.items() if not too_deep(value)}
         if self._reasoning_content:
             reply.extra["reasoning_content"] = "".join(self._reasoning_content)
 

@@ -141,7 +141,8 @@ class CallAssembler:
             text, parsed = repair_arguments(call.fragments)
             if (not parsed and not complete) or too_deep(parsed):
                 parsed = None
-            calls.append(ToolCall(ident, call.name, text, parsed, call.damaged, call.extra))
+            extra = {key: value for key, value in call.extra.items() if not too_deep(value)}
+            calls.append(ToolCall(ident, call.name, text, parsed, call.damaged, extra))
         return calls
 
     def _distrust(self) -> None:

@@ -249,7 +249,7 @@ class SSEReader:
             text = text[5:].lstrip(" ")
         if text.startswith("{"):
             try:
-                value, end = _decode(text)
+                value, end = _raw_decode(text)  # its depth is looked at where it is kept
             except (ValueError, RecursionError):
                 value, end = None, 0
             if end == len(text) and (not self._pending or _telling(value)):

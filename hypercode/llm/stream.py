@@ -153,14 +153,17 @@ class StreamReader:
         if assembler.done:
             self._after_done(items)
             return
-        for position, item in enumerate(items, 1):
+        for item in items:
             if item.__class__ is dict:
                 self._chunks += 1
                 self._events += _is_event(item)
-                assembler.apply(item)
+                try:
+                    assembler.apply(item)
+                except RecursionError:  # nested beyond any meaning
+                    assembler.mark_damaged()
             elif item is DONE:
                 assembler.mark_done()
-                self._after_done(items[position:])
+                self._after_done(items[items.index(DONE) + 1 :])
                 return
             elif item is DAMAGED:
                 assembler.mark_damaged()

@@ -235,6 +235,11 @@ def test_arguments_of_an_answer_that_broke_off_are_not_taken_as_none() -> None:
 def test_arguments_that_are_nested_too_deep_are_none() -> None:
     reply, _ = assemble([fragment('{"a":' * 101 + "1" + "}" * 101, "x", "c")])
     assert [call.parsed for call in reply.calls] == [None]
+    deep: dict[str, Any] = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    reply, _ = assemble([delta({"extra_content": deep, "tool_calls": [{"extra_content": deep, "name": "x"}]})])
+    assert (reply.extra, [call.extra for call in reply.calls]) == ({}, [{}])
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ SPOILT = [GARBLED, {"choices": ["\ufffd"]}]
         (b'data: {"choices":[NaN]} trailing\n\n', None),
         (b"data: " + b"[" * 100_000 + b"\n\n", []),
         (b'data: {"a":' + b"[" * 100_000 + b"\n\n", [DAMAGED]),
-        (b'data: {"a":' + b"[" * 101 + b"]" * 101 + b"}\n\n", [DAMAGED]),
+        (b'data: [{"a":' + b"[" * 101 + b"]" * 101 + b"}]\n\n", [DAMAGED]),
         (b'data: {"a":["' + b"[" * 500 + b'"]}\n\n', [{"a": ["[" * 500]}]),
         (b"", []),
     ],
