@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 COMMON = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
-DOSE = settings(max_examples=150, **COMMON)
-SMALL = settings(max_examples=20, **COMMON)
+DOSE = settings(max_examples=120, **COMMON)
+SMALL = settings(max_examples=14, **COMMON)
 each_shape = pytest.mark.parametrize("shape", call_shapes.SHAPES)
 
 
