@@ -16,7 +16,7 @@ from hypercode.events import Event, ReasoningDelta, TextDelta
 from hypercode.llm.calls import CallAssembler
 from hypercode.llm.error_bodies import is_failure
 from hypercode.llm.errors import reported_error
-from hypercode.llm.sse import parse_int
+from hypercode.llm.sse import parse_int, too_deep
 from hypercode.llm.think import SurrogateJoiner, ThinkSplitter
 from hypercode.messages import Reply
 
@@ -109,16 +109,16 @@ class Assembler:
 
     def close(self, *, complete: bool) -> None:
         """Settle what was held back, and the calls.  Safe to call after any end."""
-        thinking, text = self._splitter.close()
+        thinking, text = self._splitter.close(complete=complete and not self._reply.cut)
         self._show_reasoning(thinking)
-        if complete or not thinking:
-            self._show_text(text)
+        self._show_text(text)
         self._show_text(self._text.close(), joined=True)
         self._show_reasoning(self._thinking.close())
         reply = self._reply
-        reply.calls = self._calls.finish()
+        reply.calls = self._calls.finish(complete=complete)
         if details := self._details_to_return(complete=complete):
             reply.extra["reasoning_details"] = details
+        reply.extra = {key: value for key, value in reply.extra.items() if not too_deep(value)}
         if self._reasoning_content:
             reply.extra["reasoning_content"] = "".join(self._reasoning_content)
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from hypercode.events import Event, ToolCallDelta, ToolCallStart
-from hypercode.llm.sse import parse_int
+from hypercode.llm.sse import parse_int, too_deep
 from hypercode.llm.think import SurrogateJoiner
 from hypercode.messages import ToolCall, parse_arguments
 
@@ -44,6 +44,11 @@ class _Open:
         last = next((f for f in reversed(self.fragments) if not f.isspace()), "")
         return last.rstrip().endswith("}") and parse_arguments("".join(self.fragments)) is not None
 
+    @property
+    def full(self) -> bool:
+        """Whether the arguments are an object with something in it.  An empty one may be the forerunner of the real one."""
+        return self.whole and bool(parse_arguments("".join(self.fragments)))
+
 
 class CallAssembler:
     """Takes the fragments of one reply's calls in order; `known` are the names of the tools that were offered.
@@ -58,6 +63,7 @@ class CallAssembler:
         self._calls: list[_Open] = []
         self._by_index: dict[int, _Open] = {}
         self._announced = 0
+        self._lossy = False
         self.garbled = False
         self.pieces = 0
 
@@ -69,6 +75,7 @@ class CallAssembler:
     def feed(self, fragment: dict[str, Any]) -> None:
         """Take one entry of `delta.tool_calls`."""
         function = fragment.get("function")
+        unreadable = function is not None and not isinstance(function, dict)
         if not isinstance(function, dict):
             function = fragment
         name = function.get("name")
@@ -83,13 +90,15 @@ class CallAssembler:
         call = self._target(_index(fragment), ident, name, arguments)
         if name or arguments.strip():
             self.pieces += 1
-        if self.garbled:
+        if self.garbled or unreadable:
             call.damaged = True
         if ident and not call.id:
             call.id = ident
         if name:
             self._name(call, name)
         if arguments:
+            if self._lossy and not call.name:
+                call.damaged = True  # its name was lost; one that comes later is another call's
             self._arguments(call, arguments)
         for key in SENT_BACK:
             value = fragment.get(key) or (function.get(key) if function is not fragment else None)
@@ -98,14 +107,21 @@ class CallAssembler:
 
     def damage(self) -> None:
         """A line of the stream was lost: mark the calls that it may have belonged to."""
+        self._lossy = True
         for call in self._calls:
             if not call.whole:
                 call.damaged = True
         if self._calls:
-            self._calls[-1].suspect = True
+            last = self._calls[-1]
+            last.suspect = True
+            last.damaged = last.damaged or not last.full
 
-    def finish(self) -> list[ToolCall]:
-        """The calls, arguments parsed or repaired, ids distinct and never empty."""
+    def finish(self, *, complete: bool = True) -> list[ToolCall]:
+        """The calls, arguments parsed or repaired, ids distinct and never empty.
+
+        Where the reply is not `complete`, no arguments (or none but an empty object) are arguments that had not come.
+        """
+        self._distrust()
         calls: list[ToolCall] = []
         taken = {call.id for call in self._calls}
         used: set[str] = set()
@@ -123,8 +139,27 @@ class CallAssembler:
                 ident = f"call_{os.urandom(12).hex()}"
             used.add(ident)
             text, parsed = repair_arguments(call.fragments)
-            calls.append(ToolCall(ident, call.name, text, parsed, call.damaged, call.extra))
+            if (not parsed and not complete) or too_deep(parsed):
+                parsed = None
+            extra = {key: value for key, value in call.extra.items() if not too_deep(value)}
+            calls.append(ToolCall(ident, call.name, text, parsed, call.damaged, extra))
         return calls
+
+    def _distrust(self) -> None:
+        """Where arguments went to the wrong call, to none, or were lost, no call that lacks them is whole.
+
+        Two objects in one call are often the same twice, or begin with an empty one; but not beside a call with nothing.
+        """
+        texts = [(call, "".join(call.fragments).strip()) for call in self._calls]
+        astray = [call for call, text in texts if text and (not call.name or _several(text))]
+        broken = any(not call.name or repair_arguments(call.fragments)[1] is None for call in astray)
+        lacking = [call for call, text in texts if not text or (broken and not text.strip(" {}"))]
+        if astray and lacking:
+            for call in astray + lacking:
+                call.damaged = True
+        if self._lossy:
+            for call in lacking:
+                call.damaged = True
 
     def _target(self, index: int | None, ident: str, name: str, arguments: str) -> _Open:
         """The call that a fragment belongs to; a new one where it begins one."""
@@ -140,8 +175,10 @@ class CallAssembler:
             if index is not None:
                 self._by_index[index] = same
         else:
-            if index is not None and known is None and (name or ident or (arguments.strip() and last.whole)):
-                return self._new(index)
+            if index is not None and known is None:
+                complete = last.whole or self._lossy  # what was lost may have begun the call that this index means
+                if name or ident or (arguments.strip() and complete):
+                    return self._new(index)
             current = known or last
         return self._new(index) if self._begins(current, ident, name, arguments) else current
 
@@ -152,7 +189,8 @@ class CallAssembler:
         """Whether a fragment that points at a call begins another one."""
         other_id = bool(ident and current.id and ident != current.id)
         if not name:  # an id alone may announce a call whose name is still to come
-            return other_id and not arguments.strip() and bool(current.name) and current.whole
+            more = bool(arguments.strip())
+            return other_id and bool(current.name) and current.whole and not (more and current.full)
         if not current.name:
             return other_id and bool(current.fragments)
         if other_id:
@@ -210,6 +248,16 @@ def _index(fragment: dict[str, Any]) -> int | None:
     if isinstance(index, float) and index.is_integer():
         return int(index)
     return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+def _several(text: str) -> bool:
+    """Whether something stands behind the object that the text begins with."""
+    if text.count("{") < 2:
+        return False
+    try:
+        return bool(text[_decode(text)[1] :].strip())
+    except (ValueError, RecursionError):
+        return False
 
 
 def _contradict(first: str, second: str) -> bool:

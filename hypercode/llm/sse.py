@@ -4,15 +4,28 @@ Server-sent events as in https://html.spec.whatwg.org/multipage/server-sent-even
 of them seen in the wild: a `data:` line that is a whole JSON object is delivered at once, so that servers which separate
 their events by one newline (or never send the last empty line) still stream; lines of bare JSON count as data; a field
 `error`, as llama.cpp writes it, is an error; data that is not JSON is skipped; lines that belong to no event stream are
-kept for `body`.  Only CR and LF end a line: U+2028 and U+0085 are text.
+kept for `body`, and where they stand in one and may be what is left of a chunk they count as damage.  Only CR and LF end
+a line: U+2028 and U+0085 are text.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, AnyStr, Final
 
-__all__ = ["DAMAGED", "DONE", "GARBLED", "Chunk", "SSEReader", "decoded", "parse_int", "parse_object", "parse_objects"]
+__all__ = [
+    "DAMAGED",
+    "DONE",
+    "GARBLED",
+    "Chunk",
+    "SSEReader",
+    "decoded",
+    "parse_int",
+    "parse_object",
+    "parse_objects",
+    "too_deep",
+]
 
 Chunk = dict[str, Any]
 """A parsed chunk.  The data of an event named `error` are under its key `error`."""
@@ -40,9 +53,11 @@ GARBLED: Final = _Mark("GARBLED")
 Item = Chunk | _Mark
 
 _BOM = b"\xef\xbb\xbf"
+_OF_A_CHUNK = (b"{", b"}", b'":')  # no sentence of a proxy has them
 _LINE_LIMIT = 64 * 1024 * 1024
 _BODY_LIMIT = 32 * 1024 * 1024
 
+_DEEPEST = 100
 _GREATEST: Final[int] = 10**300
 _DIGITS = 300  # more fit neither into a float nor, from 4300 on, through `int`
 
@@ -55,7 +70,29 @@ def parse_int(digits: str) -> int:
 
 
 # strict=False: control characters inside strings, which strict parsers refuse, are text
-_decode = json.JSONDecoder(strict=False, parse_int=parse_int).raw_decode
+_raw_decode = json.JSONDecoder(strict=False, parse_int=parse_int).raw_decode
+
+
+def _decode(text: str, position: int = 0) -> tuple[Any, int]:
+    """The JSON value at a place of the text, and where it ends.  Raises ValueError, RecursionError where it is too deep."""
+    found = _raw_decode(text, position)
+    if len(text) > _DEEPEST and text.count("{") + text.count("[") > _DEEPEST and too_deep(found[0]):
+        raise RecursionError
+    return found
+
+
+def too_deep(value: object) -> bool:
+    """Whether lists and objects lie in each other so deep that no server means it, and not every reader could follow."""
+    depth, level = 0, [value]
+    while level := [inner for outer in level if isinstance(outer, dict | list) for inner in _inside(outer)]:
+        depth += 1
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+def _inside(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 class SSEReader:
@@ -67,6 +104,9 @@ class SSEReader:
     def __init__(self) -> None:
         self.comments = 0
         self._started = False
+        self._streaming = False
+        self._torn = False
+        self._document = False
         self._skip_newline = False
         self._partial: list[bytes] = []
         self._partial_size = 0
@@ -130,26 +170,50 @@ class SSEReader:
 
     def _line(self, line: bytes, items: list[Item]) -> None:
         if line.startswith(b"data:"):
+            if not self._streaming:
+                self._begin(items)
             self._data(line[6:] if line[5:6] == b" " else line[5:], items)
         elif not line:
             self._dispatch(items)
-        elif line.startswith(b":"):
-            self.comments += 1
-        elif line.startswith(b"event:"):
-            self._event = line[6:].strip().decode("utf-8", "replace")
-        elif line.startswith((b"id:", b"retry:")) or line in (b"data", b"id", b"event", b"retry"):
+        elif line.startswith((b":", b"event:", b"id:", b"retry:")):
+            self._beside(line, items)
+        elif line in (b"data", b"id", b"event", b"retry"):
             pass
         elif line.startswith(b"[DONE]"):
-            items.append(DONE)
+            _done(line, b"{", items)
         elif line[:6].lower() == b"error:" and (not self._stray or b"{" in line):
             self._flush(items)
             said = decoded(line[6:])[0].strip()
             if said in ("{", "["):
                 self._stray.append(said.encode())  # the rest of it stands on the lines below
+                self._document = True
             else:
                 _error(said, items)
         elif not (line.startswith(b"{") and self._bare(line, items)):
             self._other(line, items)
+
+    def _begin(self, items: list[Item]) -> None:
+        """The first line of an event stream; something of it may have been lost before."""
+        self._streaming = True
+        if self._torn:
+            items.append(DAMAGED)
+
+    def _tear(self, items: list[Item]) -> None:
+        """A line that may be what is left of a chunk.  It is damage only in an event stream: elsewhere it is a document."""
+        if self._streaming:
+            self._flush(items)
+            items.append(DAMAGED)
+        self._torn = True
+
+    def _beside(self, line: bytes, items: list[Item]) -> None:
+        """A comment, or a field that brings no data.  It may have swallowed a chunk whose own field is gone."""
+        field, _, rest = line.partition(b":")
+        if rest.rstrip().endswith(b"}") and ((value := _whole(decoded(rest)[0])) is None or _telling(value)):
+            self._tear(items)
+        if not field:
+            self.comments += 1
+        elif field == b"event":
+            self._event = rest.strip().decode("utf-8", "replace")
 
     def _bare(self, line: bytes, items: list[Item]) -> bool:
         """Whether the line is a chunk without `data:`.  Among lines of a document it may be a part of that."""
@@ -157,6 +221,8 @@ class SSEReader:
         value = _whole(text)
         if value is None or (self._stray and not _telling(value)):
             return False
+        if not self._streaming and "choices" in value:
+            self._begin(items)
         self._flush(items)
         _put([value], items, clean=clean)
         return True
@@ -168,9 +234,14 @@ class SSEReader:
             self._line(_without_bom(line), items)
         elif bare.startswith((b"data:", b"event:", _BOM)):
             self._line(bare, items)
-        elif self._stray_size <= _BODY_LIMIT:
-            self._stray.append(line)
-            self._stray_size += len(line)
+        else:
+            if self._document:
+                self._document = line.rstrip() not in (b"}", b"]")
+            elif any(sign in line for sign in _OF_A_CHUNK):
+                self._tear(items)
+            if self._stray_size <= _BODY_LIMIT:
+                self._stray.append(line)
+                self._stray_size += len(line)
 
     def _data(self, raw: bytes, items: list[Item]) -> None:
         text, clean = decoded(raw)
@@ -178,7 +249,7 @@ class SSEReader:
             text = text[5:].lstrip(" ")
         if text.startswith("{"):
             try:
-                value, end = _decode(text)
+                value, end = _raw_decode(text)  # its depth is looked at where it is kept
             except (ValueError, RecursionError):
                 value, end = None, 0
             if end == len(text) and (not self._pending or _telling(value)):
@@ -207,7 +278,7 @@ class SSEReader:
 
     def _data_text(self, text: str, items: list[Item], *, clean: bool) -> None:
         if text.startswith("[DONE]"):
-            items.append(DONE)
+            _done(text, "{", items)
         elif text.startswith("{") or (text.startswith("[") and "{" in text):
             values, whole = _objects(text)
             for value in values:
@@ -218,7 +289,7 @@ class SSEReader:
             self._deliver(wrapped, items, clean=clean)
         elif text.startswith("error:") or (self._event == "error" and text):
             _error(text.removeprefix("error:").strip(), items)
-        elif "{" in text or '":' in text:
+        elif "{" in text or "}" in text or '":' in text:
             items.append(DAMAGED)  # the rest of a cut chunk
         else:
             self.comments += 1  # empty, null, a number, a proxy's sentence: nobody's answer
@@ -236,6 +307,13 @@ def decoded(raw: bytes) -> tuple[str, bool]:
         return raw.decode(), True
     except UnicodeDecodeError:
         return raw.decode("utf-8", "replace"), False
+
+
+def _done(line: AnyStr, sign: AnyStr, items: list[Item]) -> None:
+    """The marker at the start of a line; a chunk behind it, as its `sign` tells, is lost."""
+    items.append(DONE)
+    if sign in line:
+        items.append(DAMAGED)
 
 
 def _put(values: list[Chunk], items: list[Item], *, clean: bool) -> None:

@@ -68,8 +68,11 @@ class StreamReader:
     def feed(self, data: bytes) -> None:
         """Take bytes of the body.  Raises the error that the server reports in them."""
         items = self._reader.feed(data)
-        if not items or self._assembler.done:
-            return  # nothing after [DONE] counts; it is read so that the connection can be used again
+        if not items:
+            return
+        if self._assembler.done:
+            self._after_done(items)  # it is read, too, so that the connection can be used again
+            return
         before = self._events
         self._take(items)
         if self._deadline is not None:
@@ -148,19 +151,37 @@ class StreamReader:
     def _take(self, items: list[Any]) -> None:
         assembler = self._assembler
         if assembler.done:
+            self._after_done(items)
             return
         for item in items:
             if item.__class__ is dict:
                 self._chunks += 1
                 self._events += _is_event(item)
-                assembler.apply(item)
+                try:
+                    assembler.apply(item)
+                except RecursionError:  # nested beyond any meaning
+                    assembler.mark_damaged()
             elif item is DONE:
                 assembler.mark_done()
+                self._after_done(items[items.index(DONE) + 1 :])
                 return
             elif item is DAMAGED:
                 assembler.mark_damaged()
             elif item is GARBLED:
                 assembler.mark_garbled()
+
+    def _after_done(self, items: list[Any]) -> None:
+        """Nothing after `[DONE]` counts; but a piece of the answer there says that it came too early, and is lost."""
+        for item in items:
+            if item is DAMAGED or (item.__class__ is dict and _brings(item)):
+                self._assembler.mark_damaged()
+
+
+def _brings(chunk: dict[str, Any]) -> bool:
+    """Whether a chunk holds a piece of an answer."""
+    choices = chunk.get("choices")
+    deltas = [c.get("delta") for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
+    return any(value and key != "role" for delta in deltas if isinstance(delta, dict) for key, value in delta.items())
 
 
 def _is_event(chunk: dict[str, Any]) -> bool:

@@ -33,8 +33,8 @@ class SurrogateJoiner:
 class ThinkSplitter:
     """Takes `<think>…</think>` from the very start of an answer, as local servers send it that do not parse it.
 
-    Tags anywhere else are text.  Where the tag is never closed, the answer may be inside it: `close` gives it back as
-    text.
+    Tags anywhere else are text.  Where the tag is not closed by the end of the answer, the answer may be inside it:
+    `close` gives it back as text.
     """
 
     def __init__(self) -> None:
@@ -62,12 +62,14 @@ class ThinkSplitter:
                 return "", self._release()
         return self._inside_tag()
 
-    def close(self) -> tuple[str, str]:
-        """(thinking, text) left at the end of the answer."""
+    def close(self, *, complete: bool) -> tuple[str, str]:
+        """(thinking, text) left at the end of the answer; one that is not `complete` may have ended in its thinking."""
         unclosed = self._inside and not self._after
         thought, self._thought = "".join(self._thought), []
         rest = self._release()
-        return (rest, (thought + rest).lstrip("\n")) if unclosed else ("", rest)
+        if not unclosed:
+            return "", rest
+        return rest, (thought + rest).lstrip("\n") if complete else ""
 
     def _inside_tag(self) -> tuple[str, str]:
         thought, tag, rest = self._held.partition(_CLOSE)

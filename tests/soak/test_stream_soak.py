@@ -35,5 +35,23 @@ def test_any_unreadable_byte(data):
 
 @given(st.data())
 @MANY
+def test_any_torn_line(data):
+    dose.any_torn_line(data)
+
+
+@given(st.data())
+@MANY
+def test_any_early_done(data):
+    dose.any_early_done(data)
+
+
+@given(st.data())
+@MANY
+def test_any_other_type(data):
+    dose.any_type(data)
+
+
+@given(st.data())
+@MANY
 def test_any_recorded_answer_in_any_pieces(data):
     dose.any_recorded(data)

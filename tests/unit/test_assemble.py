@@ -174,7 +174,14 @@ def test_known_names_tell_two_calls_without_arguments_from_a_name_in_pieces() ->
         ([fragment('{"a":1}', "write", "c"), DAMAGED], [False]),
         ([fragment('{"a":1}', "write", "c"), DAMAGED, fragment(" ")], [True]),
         ([fragment('{"a":1}', "write", "c"), DAMAGED, fragment("{}", "read", "d", 1)], [False, False]),
+        # an empty object may be the forerunner of what was lost, as long as no other call has begun
+        ([fragment("{}", "read", "c"), DAMAGED], [True]),
+        ([fragment("{}", "read", "c"), GARBLED, delta({"lost": "\ufffd"}), DAMAGED], [True]),
+        ([fragment("{}", "read", "c"), fragment('{"a":1}', "write", "d", 1), DAMAGED], [False, False]),
         ([DAMAGED, fragment("{}", "read", "c")], [False]),
+        ([DAMAGED, fragment("", "read", "c")], [True]),  # the name was there again
+        ([DAMAGED, fragment('{"a":1}'), fragment("", "read", "c")], [True]),
+        ([DAMAGED, fragment('{"', "read", "d", 1), fragment("{}", index=0), fragment('a":1}', index=1)], [False, True]),
         ([DAMAGED, fragment("{}")], [True]),
         ([fragment("{}", "read", "c"), delta({}, "stop"), DAMAGED], [False]),
         # what is garbled damages the call it belongs to, even a whole one and with the finish reason; no other whole one
@@ -197,6 +204,42 @@ def test_known_names_tell_two_calls_without_arguments_from_a_name_in_pieces() ->
 )
 def test_a_lost_line_inside_a_call_damages_it(items: list[Any], damaged: list[bool]) -> None:
     assert [c[2] for c in calls(*items)] == damaged
+
+
+@pytest.mark.parametrize(
+    ("items", "damaged"),
+    [
+        # the arguments of the second call went to the first one, or to none
+        ([fragment('{"a":1}', "x", "c"), fragment("", "y", "d", 1), fragment('{"b":2}', index=0)], [True, True]),
+        ([fragment('{"a":1}', "x", "c"), fragment("", "x", "d", 1), fragment('{"a":1}', index=0)], [True, True]),
+        ([fragment("{}", "x", "c"), fragment("", "y", "d", 1), fragment('{"b":2}', index=0)], [True, True]),
+        ([fragment("", "x", "c", 9), fragment('{"a":1}', None, "e", 0)], [True, True]),
+        ([fragment("{}", "x", "c"), fragment('{"b":2}', None, "d", None)], [True, True]),
+        ([fragment("", "x", "c"), delta({"tool_calls": [{"index": 0, "function": '{"a":1}'}]})], [True]),
+        # the same again, and an empty object before it, are ways to send the arguments of one call
+        ([fragment("{}", "x", "c"), fragment('{"a":1}', "y", "d", 1), fragment('{"a":1}', index=1)], [False, False]),
+        ([fragment("{}", "x", "c"), fragment('{"a":1}'), fragment("{}", "x", "d", 1)], [False, False]),
+        ([fragment("", "x", "c"), fragment('{"a":{"b":{}}}', "y", "d", 1)], [False, False]),
+    ],
+)
+def test_arguments_that_went_astray(items: list[Any], damaged: list[bool]) -> None:
+    assert [c[2] for c in calls(*items)] == damaged
+
+
+def test_arguments_of_an_answer_that_broke_off_are_not_taken_as_none() -> None:
+    items = [fragment("", "x", "c"), fragment("{}", "y", "d", 1), fragment('{"a":1}', "z", "e", 2)]
+    parsed = [[call.parsed for call in assemble(items, complete=whole)[0].calls] for whole in (True, False)]
+    assert parsed == [[{}, {}, {"a": 1}], [None, None, {"a": 1}]]
+
+
+def test_arguments_that_are_nested_too_deep_are_none() -> None:
+    reply, _ = assemble([fragment('{"a":' * 101 + "1" + "}" * 101, "x", "c")])
+    assert [call.parsed for call in reply.calls] == [None]
+    deep: dict[str, Any] = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    reply, _ = assemble([delta({"extra_content": deep, "tool_calls": [{"extra_content": deep, "name": "x"}]})])
+    assert (reply.extra, [call.extra for call in reply.calls]) == ({}, [{}])
 
 
 @pytest.mark.parametrize(
@@ -260,6 +303,13 @@ def test_pairs_of_surrogates() -> None:
 def test_think_tags(pieces: list[str], reasoning: str, text: str) -> None:
     reply, _ = assemble([delta({"content": p}) for p in pieces] + [delta({}, "stop")])
     assert (reply.reasoning, reply.text) == (reasoning, text)
+
+
+@pytest.mark.parametrize(("reason", "complete"), [(None, False), ("stop", False), ("length", True)])
+@pytest.mark.parametrize("rest", ["", "</thi"])
+def test_thinking_that_was_cut_is_no_answer(reason: str | None, complete: bool, rest: str) -> None:
+    reply, _ = assemble([delta({"content": "<think>hm"}), delta({"content": rest}, reason)], complete=complete)
+    assert (reply.reasoning, reply.text) == ("hm" + rest, "")
 
 
 def test_reasoning_goes_back() -> None:

@@ -55,6 +55,29 @@ SPOILT = [GARBLED, {"choices": ["\ufffd"]}]
         (b'data: {"choices":[1\n\ndata: {"choices":[2]}\n\n', [DAMAGED, B]),
         (b'data: {"choices":[1\ndata: {"choices":[2]}\ndata: [DONE]\n', [DAMAGED, B, DONE]),
         (b'data: hoices":[1]}\n\ndata: {"choices":[2]}\n\n', [DAMAGED, B]),
+        (b'data: {"choices":[1]}\n\ndata: 1]}\n\n', [A, DAMAGED]),
+        # the field of a chunk, or its beginning, is gone: in a stream that is damage, whatever the line looks like now
+        *(
+            (b'data: {"choices":[1]}\n\n' + torn + b'\n\ndata: {"choices":[2]}\n\n', [A, DAMAGED, B])
+            for torn in (
+                b'\xffata: {"choices":[0]}',
+                b'ata: {"choices":[0]}',
+                b'Data: {"choices":[0]}',
+                b'dat\xff: {"choices":[0]}',
+                b'"choices":[0]}',
+                b"0]}",
+                b': {"choices":[0]}',
+                b':{"delta":"x"}]}',
+                b': keep-alivedata: {"choices":[0]}',
+                b'id: 7data: {"choices":[0]}',
+                b'event: pingdata: {"choices":[0]}',
+            )
+        ),
+        (b'ata: {"choices":[0]}\n\ndata: {"choices":[1]}\n\n', [DAMAGED, A]),
+        (b'{"choices":[1]}\n\xff"choices":[0]}\n{"choices":[2]}\n', [A, DAMAGED, B]),
+        (b'data: {"choices":[1]}\n\n: {"ping":1}\n\nx-more: y\n\nplease wait\n\nid: {}\n\n', [A]),
+        (b'data: {"choices":[1]}\n\n[DONE]data: {"choices":[0]}\n\n', [A, DONE, DAMAGED]),
+        (b'data: [DONE]data: {"choices":[0]}\n\n', [DONE, DAMAGED]),
         # bytes that are no UTF-8: the chunk is marked on both sides, wherever it stands
         (b'data: {"choices":["\xff"]}\n\n', [*SPOILT, DAMAGED]),
         (b'{"choices":["\xff"]}\n', [*SPOILT, DAMAGED]),
@@ -90,6 +113,8 @@ SPOILT = [GARBLED, {"choices": ["\ufffd"]}]
         (b'data: {"choices":[NaN]} trailing\n\n', None),
         (b"data: " + b"[" * 100_000 + b"\n\n", []),
         (b'data: {"a":' + b"[" * 100_000 + b"\n\n", [DAMAGED]),
+        (b'data: [{"a":' + b"[" * 101 + b"]" * 101 + b"}]\n\n", [DAMAGED]),
+        (b'data: {"a":["' + b"[" * 500 + b'"]}\n\n', [{"a": ["[" * 500]}]),
         (b"", []),
     ],
 )

@@ -70,6 +70,17 @@ SHAPES: dict[str, Callable[[list[Sent]], list[list[Piece]]]] = {
     "name in two": _two(
         lambda c: piece(c.name[:2], "", index=c.place, id=c.ident), lambda c: piece(c.name[2:], c.text, index=c.place)
     ),
+    "name by letters": lambda calls: [
+        [fragment]
+        for call in calls
+        for fragment in (
+            *(piece(letter, "", index=call.place, id=call.ident) for letter in call.name),
+            piece(None, call.text, index=call.place),
+        )
+    ],
+    "name so far": _two(
+        lambda c: piece(c.name[:2], "", index=c.place, id=c.ident), lambda c: piece(c.name, c.text, index=c.place)
+    ),
     "name with its space": _two(lambda c: piece(f"functions.{c.name}", c.halves[0], index=c.place, id=c.ident), _tail),
     "nulls later": _two(
         _head, lambda c: {**_tail(c), "id": None, "function": {"name": None, "arguments": c.halves[1]}}

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from test_cassettes import ReplayServer, ask
 
+from hypercode.events import Notice
+
 SSE = {"Content-Type": "text/event-stream"}
 TEXT = {"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": None}]}
 STOP = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -23,6 +25,13 @@ CALL = {
         }
     ]
 }
+HEAD, TAIL = (
+    {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **piece}]}}]}
+    for piece in (
+        {"id": "c", "function": {"name": "read", "arguments": ""}},
+        {"function": {"arguments": '{"a":1}'}},
+    )
+)
 WHOLE = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]}
 
 
@@ -102,6 +111,23 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "status-429-stream": (
         case({"bytes": data({"error": {"message": "slow down"}})}, status=429),
         {"outcome": "error", "error": "(429): slow down.", "retryable": True},
+    ),
+    # a chunk without its beginning, and an end that comes too early: what was in there is missing
+    "torn-call": (
+        case({"bytes": data(HEAD) + data(TAIL)[1:] + data(STOP) + "data: [DONE]\n\n"}),
+        {"outcome": "complete", "runnable": [False], "told": "1 unreadable"},
+    ),
+    "torn-text": (
+        case(b64(b"\xff" + data(TEXT).encode() + data(TEXT, STOP).encode())),
+        {"text": "Hello.", "outcome": "complete", "told": "1 unreadable"},
+    ),
+    "done-before-the-arguments": (
+        case({"bytes": data(HEAD) + "data: [DONE]\n\n" + data(TAIL, STOP)}),
+        {"outcome": "complete", "runnable": [False], "told": "1 unreadable"},
+    ),
+    "text-after-done": (
+        case({"bytes": data(TEXT, STOP) + "data: [DONE]\n\n" + data(TEXT)}),
+        {"text": "Hello.", "outcome": "complete", "told": ""},
     ),
     "safety-after-a-call": (
         case({"bytes": data(CALL, {"choices": [{"index": 0, "delta": {}, "finish_reason": "SAFETY"}]})}),
@@ -223,7 +249,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize("name", CASES)
 async def test_neighbours(made: ReplayServer, name: str) -> None:
     expected = CASES[name][1]
-    got, _ = await ask(
+    got, events = await ask(
         made, f"cassette/{name}", max_retries=0, idle_timeout=0.5, first_event_timeout=5, finish_grace=0.3
     )
     assert got["outcome"] == expected["outcome"], got
@@ -233,6 +259,10 @@ async def test_neighbours(made: ReplayServer, name: str) -> None:
         assert got["retryable"] is expected["retryable"]
     if "runnable" in expected:
         assert [c["runnable"] for c in got["tool_calls"]] == expected["runnable"]
+    if "told" in expected:
+        told = " ".join(event.text for event in events if isinstance(event, Notice))
+        assert told.startswith(expected["told"])
+        assert bool(told) == bool(expected["told"])
 
 
 HEARTBEATS = {
