@@ -21,7 +21,7 @@ def then(first: str, second: str) -> str:
 ALWAYS: dict[str, str] = {
     name: why
     for why, names in {
-        "raises privilege": "sudo sudoedit doas su pkexec runuser gosu su-exec setcap chroot nsenter unshare capsh newgrp visudo vipw machinectl setpriv",
+        "raises privilege": "sudo sudoedit doas su pkexec run0 runuser gosu su-exec setcap chroot nsenter unshare capsh newgrp visudo vipw machinectl setpriv",
         "changes accounts or the system": "passwd chpasswd useradd usermod userdel adduser deluser groupadd groupmod groupdel gpasswd chsh chfn "
         "mount umount losetup insmod rmmod modprobe depmod kexec sysctl setenforce iptables ip6tables nft ufw firewall-cmd swapon swapoff "
         "apparmor_parser auditctl update-alternatives ldconfig mknod",
@@ -71,6 +71,13 @@ DOWNLOADERS = {
     "aws",
     "dig",
     "rsync",
+    "telnet",
+    "tftp",
+    "sftp",
+    "curlie",
+    "websocat",
+    "links",
+    "iwr",
 }
 DECODERS = {
     "base64",
@@ -120,6 +127,13 @@ _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
         ),
         ("aws gsutil s3cmd", r"\b(?:s3 )?(?:cp|sync|mv|put|rsync)\b", "uploads files"),
         ("aws gsutil s3cmd", r"\b(?:rb|rm|del)\b|delete-|terminate-", "removes things elsewhere"),
+        (
+            "gcloud az heroku fly flyctl doctl linode-cli hcloud oci ibmcloud scw vultr-cli civo exo netlify vercel railway wrangler "
+            "eksctl cdk sls serverless sst amplify copilot eb firebase supabase planetscale pscale neonctl",
+            r"(?:^|[\s:])(?:delete|destroy|remove|rm|purge|terminate|reset|nuke)(?:-\w+)*(?:\s|$)",
+            "removes things elsewhere",
+        ),
+        ("git", r"(?i)clean\.requireForce=(?:false|0|no|off)?(?:\s|$)", "lets git remove files"),
         ("security", r"find-|dump-|export", "shows stored secrets"),
         ("op", r"^(?:read|item|inject|document|run)", "shows stored secrets"),
         ("vault", r"^(?:read|kv|print|token|login)", "shows stored secrets"),

@@ -67,6 +67,8 @@ _PERSISTENT = [
         ".direnvrc", ".config/direnv", ".pdbrc", ".irbrc", ".pryrc", ".Rprofile", ".config/zsh", ".oh-my-zsh",
     )
 ]  # fmt: skip
+_EVERYTHING = re.compile(r"\?*\*[*?]*|[*?]*\[[!^][^]]*\]\*")  # patterns that all names, or all but a few, fit
+_PROCESS_ROOT = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?root(?=/|$)")
 _SYSTEM = {"etc", "boot", "usr", "bin", "sbin", "lib", "lib64"}
 _DEVICES = ("null", "stdin", "stdout", "stderr", "fd", "tty", "zero", "random", "urandom", "full", "shm", "pts", "ptmx")
 _SAFE_GIT = {"index.lock", "HEAD.lock", "MERGE_MSG", "COMMIT_EDITMSG", "shallow.lock", "config.lock"}
@@ -83,7 +85,8 @@ def resolve(text: str, folders: Iterable[str]) -> list[str]:
         texts += ["/".join(".." if _names_above(part) else part for part in parts)] * any(map(_names_above, parts))
     places = list(folders)
     spend(len(places) * len(texts) * _cost(text))
-    return [_normal(posixpath.join(folder, form)) for folder in places for form in texts]
+    paths = [_normal(posixpath.join(folder, form)) for folder in places for form in texts]
+    return [*paths, *(_PROCESS_ROOT.sub("", p) or "/" for p in paths if "/root" in p and _PROCESS_ROOT.match(p))]
 
 
 def _cost(path: str) -> int:
@@ -203,7 +206,8 @@ def precious(path: str, workspace: str, home: str) -> str:
     """Why the removal of a whole path is a loss that no rule may cover; empty if it is not."""
     if path == "/" or path == "/*":
         return "the whole disk"
-    folder = path[:-2] if path.endswith(("/*", "/.")) else path
+    folder, _, last = path.rpartition("/")
+    folder = (folder or "/") if last == "." or _EVERYTHING.fullmatch(last) else path
     if folder == workspace:
         return "the workspace itself"
     if folder == home:

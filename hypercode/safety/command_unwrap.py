@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hypercode.safety.command_words import Form
+from hypercode.safety.command_words import UNKNOWN, Form
 from hypercode.safety.command_work import spend
 
-__all__ = ["SHELLS", "base", "interprets", "literals", "runs_any_tail", "scripts", "tails"]
+__all__ = [
+    "SHELLS", "base", "interprets", "literals", "runs_any_tail", "scripts", "substituted", "tails", "with_input",
+]  # fmt: skip
 
 SHELLS = {
     "sh",
@@ -47,17 +49,23 @@ _WRAPPERS = {
     "daemonize", "rsh", "mosh", "eatmydata", "linux32", "linux64", "setarch", "i386", "x86_64", "ld.so", "then", "do", "else", "if",
     "while", "until", "elif", "!", "{", "cmd", "doit", "apptainer", "singularity", "lxc-attach", "machinectl", "complete", "compgen",
     "mapfile", "readarray", "bind", "ld-linux-x86-64.so.2", "sshpass", "setfacl", "annotate-output", "nixos-shell", "nix-shell",
+    "watchexec", "dotenv", "dotenvx", "cross-env", "cross-env-shell", "env-cmd", "concurrently", "nodemon", "chokidar", "sg",
+    "corepack", "rtk", "catchsegv", "capsh", "newgrp", "wsl", "gdb", "lldb", "rr", "socat", "just", "run0", "uftrace", "foreman",
+    "honcho", "onchange", "reflex", "cargo-watch", "mprocs", "overmind",
     "find", "gfind", "fd", "fdfind", "rg", "man", "tar", "gtar", "rsync", "scp", "sftp", "zip", "sort", "split", "less", "more",
 }  # fmt: skip
 _RUNNERS = {
     "npm", "pnpm", "yarn", "bun", "uv", "poetry", "pipenv", "pdm", "rye", "hatch", "conda", "mamba", "micromamba", "bundle",
     "docker", "podman", "nerdctl", "kubectl", "oc", "docker-compose", "direnv", "nix", "pyenv", "rbenv", "nodenv", "mise", "asdf",
-    "rustup", "cargo", "go", "gh", "op", "doppler", "aws-vault", "chamber", "vagrant", "tox", "nox", "lerna", "nx", "dotenv", "guix",
+    "rustup", "cargo", "go", "gh", "op", "doppler", "aws-vault", "chamber", "vagrant", "tox", "nox", "lerna", "nx", "guix", "turbo",
+    "bazel", "devbox", "devenv", "moon", "mage",
 }  # fmt: skip
+_EXTENSIONS = {"alias", "codespace", "cs", "extension", "ext", "copilot"}
 _RUN_VERBS = {"exec", "run", "x", "dlx", "compose", "shell", "develop", "ssh", "create", "env", "explore"}
 _GIT_RUNS = re.compile(
     r"bisect|rebase|submodule|filter-branch|difftool|mergetool|for-each-repo|-c|--config-env.*|--upload-pack.*|--receive-pack.*|--exec.*|-O.*|--open-files.*|--ext.*"
 )
+_MOST_HANDED, _LONGEST = 16, 4000
 _QUOTE = re.compile("[\"'`]")
 _LITERAL = {
     quote: re.compile(rf"{quote}({text}){quote}", re.S)
@@ -79,6 +87,8 @@ def _runs(words: Sequence[Form]) -> bool:
     name = base(words[0].text)
     if name in _WRAPPERS or name in SHELLS or re.search(r"[*?\[\x00]", words[0].text):
         return True  # a name that is not known beforehand may be a wrapper's
+    if name in ("gh", "glab"):
+        return words[1].text in _EXTENSIONS if len(words) > 1 else False
     if name in _RUNNERS:
         return any(w.text in _RUN_VERBS for w in words[1:])
     return name == "git" and any(_GIT_RUNS.fullmatch(w.text) for w in words[1:])
@@ -117,6 +127,50 @@ def tails(words: Sequence[Form]) -> Iterator[list[Form]]:
         yield args[start:end]
 
 
+def with_input(words: Sequence[Form], handed: Sequence[Form]) -> Iterator[list[Form]]:
+    """The tails of `xargs` and its kind with what they get from their input, behind it or in the place marked for it."""
+    marks = _marks([w.text for w in words]) if handed else []
+    for tail in tails(words):
+        marked = [i for i, w in enumerate(tail) if any(m in w.text for m in marks)]
+        if not marked:
+            yield [*tail, *handed]
+            continue
+        for piece in [*handed[:_MOST_HANDED], Form(" ".join(h.text for h in handed[:_MOST_HANDED]), handed=True)]:
+            spend(2 + len(tail))
+            yield [_filled(w, marks, piece) if i in marked else w for i, w in enumerate(tail)] + [Form("", handed=True)]
+
+
+def _marks(texts: Sequence[str]) -> list[str]:
+    """What stands for a line of the input: `{}`, or what `-I` names."""
+    out = ["{}"]
+    for text, follows in zip(texts[1:], [*texts[2:], ""], strict=False):
+        match = re.fullmatch(r"(?:-I|-i|--replace=)(.*)", text, re.S)
+        if match and (mark := match[1] or (follows if text == "-I" else "")):
+            out.append(mark)
+    return list(dict.fromkeys(out))[:_MOST_HANDED]
+
+
+def _filled(word: Form, marks: Sequence[str], piece: Form) -> Form:
+    text = word.text
+    for mark in marks:
+        if text.count(mark) * len(piece.text) > _LONGEST:
+            return Form(UNKNOWN, sure=False, handed=True)
+        text = text.replace(mark, piece.text)
+    return Form(text, word.glob or piece.glob, False, handed=True)
+
+
+def substituted(text: str) -> Iterator[str]:
+    """The commands of the substitutions in a text that is evaluated later."""
+    if "$(" not in text and "`" not in text:
+        return
+    spend(20 + len(text) // 5)
+    for part in text.split("$(")[1:9]:
+        yield part
+        if ")" in part:
+            yield part[: part.rindex(")")]
+    yield from text.split("`")[1:9:2]
+
+
 def _git_alias(args: list[Form]) -> Iterator[list[Form]]:
     spend(len(args))
     for at, arg in enumerate(args):
@@ -146,7 +200,7 @@ def scripts(words: Sequence[Form], covered: bool = False) -> Iterator[str]:
             [arg.text, text, text.rsplit("=", 1)[-1], re.sub(r"^.*?=!?", "", text, flags=re.S)]
         ):
             if re.search(r"[\s;&|`(]", candidate.strip()):
-                yield candidate.removeprefix("!")
+                yield candidate.lstrip("+!:")
 
 
 def literals(code: str) -> list[str]:

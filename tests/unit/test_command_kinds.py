@@ -552,7 +552,6 @@ ls &>> out
 > x ls
 2>/dev/null touch x
 >&2 touch x
-ls >/dev/stdout
 ls > "/dev/null "
 ls >&x
 ls <>x
@@ -574,7 +573,6 @@ ls | tee x
 f() { ls; }
 function f { ls; }
 f() (ls)
-case x in x) ls;; esac
 select x in a; do ls; done
 for ((i=0;i<3;i++)); do ls; done
 coproc ls

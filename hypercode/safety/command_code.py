@@ -1,0 +1,116 @@
+"""What program text on a command line shows: of Python, Perl, JavaScript, `awk`, `sed` and the like.
+
+Nothing is parsed: the text's literals and a few of its words are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hypercode.safety.command_danger import then
+from hypercode.safety.command_paths import device, persistent, precious, project_secret, secret
+from hypercode.safety.command_unwrap import interprets, literals
+from hypercode.safety.command_words import secret_name
+from hypercode.safety.command_work import spend
+
+if TYPE_CHECKING:
+    from hypercode.safety.command_breakers import View
+
+__all__ = ["code_breaker", "environment"]
+
+_REMOVING_CODE = re.compile(
+    r"rmtree|unlink|\bremove|rmdir|rmSync|rimraf|FileUtils|removedirs|\.rm\(|delete|rm_rf|rm_r\b|chmod|truncate|\bmove\(|rename|[\"'](?:rm|rmdir|shred)[\"']"
+)
+_WRITING_CODE = re.compile(r"open|write|>")
+_ENVIRON_CODE = re.compile(r"environ|ENVIRON|getenv|process\.env|\bENV\b|%ENV|_ENV")
+_QUERIES = {"jq", "yq", "gojq", "jaq", "envsubst"}
+_ENVIRON_QUERY = re.compile(r"\$ENV\b|(?<![.\w\"'$])(?:str)?env\b")
+_SENDS = re.compile(
+    r"urlopen|urllib|requests\.|httpx|aiohttp|https?://|fetch\(|axios|XMLHttp|[Ss]ocket|net/http|Net::HTTP|LWP|ftplib|smtplib|\bcurl\b|\bwget\b"
+)
+_KILLS_ALL = re.compile(r"\bkill(?:pg)?\s*\(?\s*(?:(?:-1|0)\b|['\"]?(?:SIG)?(?:KILL|TERM|9|15)['\"]?\s*,\s*-1\b)")
+_SED_WRITES = re.compile(r"(?:^|[;\d$/|,#}{gpiImM\n])[^\S\n]*[wW][^\S\n]+([^\n;}]+)")
+_FETCHED = re.compile(
+    "|".join(
+        f"(?:{then(first, second)})"
+        for first, second in (
+            (
+                r"(?:exec|eval|compile|Function|instance_eval|vm\.run\w*|runpy)\b",
+                "urlopen|urllib|requests|http|fetch|LWP|open-uri|curl|wget|socket",
+            ),
+            (
+                r"urlopen|requests\.|httpx|fetch\(|https?://|curl|wget",
+                r"\bexec\(|\beval\(|os\.system|\|\s*(?:ba)?sh\b|then\(\s*(?:eval|Function)\b",
+            ),
+            ("(?i:socket)", r"dup2|pty\b|subprocess|/bin/(?:ba)?sh|exec"),
+        )
+    ),
+    re.S,
+)
+_FORKS = re.compile(
+    r"os\.fork|fork\s+while|fork\(\)|" + then(r"while\s*+(?:\(\s*+)?(?:1|true)", "fork"), re.IGNORECASE | re.S
+)
+
+
+def environment(name: str, texts: Sequence[str]) -> str:
+    """Why a program that prints a variable by name, out of its own language, asks every time."""
+    for text in texts if interprets(name) or name in _QUERIES else ():
+        spend(5 + len(text) // 5)
+        found = _ENVIRON_QUERY.search(text) if name in _QUERIES else _ENVIRON_CODE.search(text)
+        if found and any(map(secret_name, [*literals(text), *re.findall(r"[A-Z_]{3,}", text)])):
+            return "reads a secret variable"
+    return ""
+
+
+def code_breaker(view: View) -> str:
+    """Why the program text among the arguments asks every time; empty if it need not."""
+    for arg in view.args:
+        code = arg.text
+        if len(code) < 4 or not re.search(r"[\s(\"'`{]", code):
+            continue
+        spend(20 + len(code) // 2)
+        if _FORKS.search(code):
+            return "starts processes without end"
+        if _FETCHED.search(code):
+            return "runs what it downloads, or opens a shell to the network"
+        if _KILLS_ALL.search(code):
+            return "signals every process"
+        texts = list(dict.fromkeys(literals(code)))
+        if _SENDS.search(code) and any(project_secret(p) for t in texts for w in t.split() for p in view.paths(w)):
+            return "sends project secrets"
+        if why := next(
+            (why for text in [*texts, *_sed_files(view.name, code)] if (why := _named(view, code, text))), ""
+        ):
+            return why
+        if _REMOVING_CODE.search(code) and re.search(r"expanduser|Path\.home|homedir|Dir\.home|\bHOME\b", code):
+            return "removes something in the home folder"
+    return ""
+
+
+def _sed_files(name: str, code: str) -> Iterator[str]:
+    """The files that a script of `sed` writes to."""
+    if name in ("sed", "gsed"):
+        yield from (m[1].strip() for m in _SED_WRITES.finditer(code))
+
+
+def _named(view: View, code: str, text: str) -> str:
+    """What is wrong with a path among the literals of some code."""
+    removes, writes = (
+        bool(_REMOVING_CODE.search(code)),
+        bool(_WRITING_CODE.search(code) or view.name in ("sed", "gsed")),
+    )
+    spend(10 + len(code) // 10)
+    text = re.sub(r"^[<>+|\s]+(?=\S)", "", text)
+    text = re.sub(r"^(?:~|\$HOME)(?=/|$)", view.home.replace("\\", r"\\"), text)
+    for path in view.paths(text) if text else ():
+        if secret(path, view.workspace, view.home):
+            return f"secret: {path}"
+        if removes and precious(path, view.workspace, view.home):
+            return f"removes {precious(path, view.workspace, view.home)}: {path}"
+        if writes and device(path):
+            return f"raw device or kernel switch: {path}"
+        if ("/" in text or text.startswith(".")) and persistent(path, view.workspace, view.home) and writes:
+            return f"plants or changes what runs later: {path}"
+    return ""
