@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hypercode.safety.command_code import code_breaker, environment
+from hypercode.safety.command_code import code_breaker, environment, queries
 from hypercode.safety.command_danger import ALWAYS, ALWAYS_WITH, NETWORK, VERBED, danger_verbs
 from hypercode.safety.command_flags import Reading
 from hypercode.safety.command_git import git_breaker, git_verb
@@ -160,7 +160,7 @@ def _known(name: str) -> bool:
     """Whether any breaker has something to say about a program; of a wrapper's many tails most are no program at all."""
     return (
         name in ALWAYS or name in NETWORK or name in VERBED or name in _REMOVERS or name in _COPIERS or name in _OTHERS
-        or name.startswith(("mkfs", "fsck.", "git", "docker-")) or interprets(name)
+        or name.startswith(("mkfs", "fsck.", "git", "docker-")) or interprets(name) or queries(name)
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hypercode.safety.command_danger import then
+from hypercode.safety.command_language import jq_variables
 from hypercode.safety.command_paths import device, persistent, precious, project_secret, secret
 from hypercode.safety.command_unwrap import interprets, literals
 from hypercode.safety.command_words import secret_name
@@ -18,14 +19,17 @@ from hypercode.safety.command_work import spend
 if TYPE_CHECKING:
     from hypercode.safety.command_breakers import View
 
-__all__ = ["code_breaker", "environment"]
+__all__ = ["code_breaker", "environment", "queries"]
 
 _REMOVING_CODE = re.compile(
     r"rmtree|unlink|\bremove|rmdir|rmSync|rimraf|FileUtils|removedirs|\.rm\(|delete|rm_rf|rm_r\b|chmod|truncate|\bmove\(|rename|[\"'](?:rm|rmdir|shred)[\"']"
 )
 _WRITING_CODE = re.compile(r"open|write|>")
 _ENVIRON_CODE = re.compile(r"environ|ENVIRON|getenv|process\.env|\bENV\b|%ENV|_ENV")
-_QUERIES = {"jq", "yq", "gojq", "jaq", "envsubst"}
+_QUERIES = {"yq", "envsubst"}
+_JQ = {"jq", "gojq", "jaq"}
+_JQ_GIVEN = {"--arg", "--argjson", "--slurpfile", "--rawfile", "--argfile"}
+_SHOWABLE = re.compile(r"HOME|PWD|USER|LOGNAME|SHELL|PATH|TERM|LANG|LC_\w+|TMPDIR|EDITOR|CI|TZ|HOSTNAME|VIRTUAL_ENV|\w+_ENV")
 _ENVIRON_QUERY = re.compile(r"\$ENV\b|(?<![.\w\"'$])(?:str)?env\b")
 _SENDS = re.compile(
     r"urlopen|urllib|requests\.|httpx|aiohttp|https?://|fetch\(|axios|XMLHttp|[Ss]ocket|net/http|Net::HTTP|LWP|ftplib|smtplib|\bcurl\b|\bwget\b"
@@ -54,14 +58,33 @@ _FORKS = re.compile(
 )
 
 
+def queries(name: str) -> bool:
+    """Whether a program of this name reads a language that can show the environment, though not run anything."""
+    return name in _JQ | _QUERIES
+
+
 def environment(name: str, texts: Sequence[str]) -> str:
-    """Why a program that prints a variable by name, out of its own language, asks every time."""
+    """Why a program that prints a variable, out of its own language, asks every time."""
+    if name in _JQ:
+        names = [n for text in _programs(texts) for n in jq_variables(text)]
+        return "shows the environment" if any(secret_name(n) or not _SHOWABLE.fullmatch(n) for n in names) else ""
     for text in texts if interprets(name) or name in _QUERIES else ():
         spend(5 + len(text) // 5)
         found = _ENVIRON_QUERY.search(text) if name in _QUERIES else _ENVIRON_CODE.search(text)
         if found and any(map(secret_name, [*literals(text), *re.findall(r"[A-Z_]{3,}", text)])):
             return "reads a secret variable"
     return ""
+
+
+def _programs(texts: Sequence[str]) -> list[str]:
+    """The arguments of `jq` that may be its program: the first two that no flag claims (one may be a flag's value)."""
+    skip, operands = 0, []
+    for text in texts:
+        if skip or text.startswith("-"):
+            skip = 2 if text in _JQ_GIVEN else max(0, skip - 1)
+        else:
+            operands.append(text)
+    return operands[:2]
 
 
 def code_breaker(view: View) -> str:

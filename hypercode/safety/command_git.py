@@ -57,7 +57,7 @@ _SCOPES = {
 }
 _SCOPES |= {"bool-or-int", "includes", "no-includes", "type"}
 """Flags of `git config` that say where a value is read and how it is shown."""
-_SECRET_KEY = re.compile(r"extraheader|secret|token|passw|helper|insteadof", re.IGNORECASE)
+_SECRET_KEY = re.compile(r"extraheader|secret|token|pass|helper|insteadof|api-?key|oauth|cookie|\.pat$", re.IGNORECASE)
 _SHOWS = {"clean": {"--dry-run"}, "apply": {"--check", "--stat", "--numstat", "--summary"}}
 """What keeps a verb that writes from writing; one of them must be there."""
 

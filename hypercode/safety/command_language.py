@@ -6,12 +6,13 @@ import re
 
 from hypercode.safety.command_work import spend
 
-__all__ = ["jq_looks_further", "sed_files"]
+__all__ = ["jq_looks_further", "jq_variables", "sed_files"]
 
 _BRACKET = r"\[\^?+\]?+(?:\[:\w+:\]|\\[^\]\[\n]|[^\]\[\\\n])*+\]"
 """A set of characters, spelled so that every sed ends it at the same place.
 
-Some take a delimiter in it for the end of the pattern; what is left is then no pattern, and they run nothing at all.
+Some take a delimiter in it for the end of the pattern; what is left is then no pattern, and they run nothing at all,
+but may have opened the file of a `w` by then.
 """
 _ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/(?:\\[^\n]|{_BRACKET}|[^/\\\n\[])*+/[IM]*)"
 _WHERE = re.compile(rf"[\s;]*+(?:{_ADDRESS}(?:\s*+,\s*+(?:{_ADDRESS}|[+~]\d+))?)?\s*+(?:!\s*+)*+")
@@ -20,9 +21,15 @@ _PLAIN = re.compile(rf"(?:[=dDgGhHnNpPxzF}}]|[lqQ][ \t]*\d*){_END}|\{{|#[^\n]*")
 _LABEL = re.compile(r"(?::[ \t]*[\w.-]+|[btT](?:[ \t]*[\w.-]+)?)(?:[ \t]*+(?=[;\n]|\Z)|[ \t]+(?=\}))|[btT](?=\})")
 _TEXT = re.compile(r"[aic][ \t]*(?:\\\n?)?[^\\\n]+(?=\n|\Z)")
 _READ = re.compile(r"r[ \t]*([^\s;}\\]+)(?=\n|\Z)")
+_GAP = r"(?:\s|#[^\n]*(?:\n|\Z))*+"
+_JQ_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"", re.S)
+_JQ_KEY = re.compile(r"[{,]\s*env\s*:(?!:)|\{\s*env\s*(?=[,}])")
+_JQ_ENVIRONMENT = re.compile(
+    rf"(?:(?<!\$)(?<!(?<!\.)\.)\benv\b|\${_GAP}ENV\b)(?:\.([A-Za-z_]\w*))?|\${_GAP}__prog_args"
+)
 _JQ_FURTHER = re.compile(
-    r"(?<!\$)(?<!(?<!\.)\.)\benv\b|\$ENV|\$__|\b(?:input_filename|get_search_list|halt_error|modulemeta)\b"
-    r"|\A(?:\s|#[^\n]*(?:\n|\Z))*+(?:include|import|module)\s*[\"#@{]"
+    rf"\${_GAP}__|\b(?:input_filename|get_search_list|halt_error|modulemeta)\b"
+    rf"|\A{_GAP}(?:include|import|module)\s*[\"#@{{]"
 )
 
 
@@ -59,11 +66,23 @@ def _replaces(script: str, at: int) -> re.Match[str] | None:
     else:
         body, new, flags = rf"(?:\\[^\n]|{_BRACKET}|{other}[^\\\n\[])*+", rf"(?:\\.|{other}[^\\\n])*+", "[gpiImM0-9]*"
     sign = re.escape(sign)
-    spend(5 + (len(script) - at) // 50)
+    spend(5 + (len(script) - at) // 25)
+    plain = rf"(?:\\.|{other}[^\\])*+"  # for some the delimiter ends the pattern inside a bracket too
+    if re.compile(rf".{sign}{plain}{sign}{plain}{sign}[gpiImM0-9 \t]*w", re.S).match(script, at):
+        return None
     return re.compile(rf".{sign}{body}{sign}{new}{sign}{flags}{_END}", re.S).match(script, at)
+
+
+def jq_variables(program: str) -> list[str]:
+    """The environment variables that a program of `jq` may show; an empty name stands for all of them."""
+    spend(2 + len(program) // 10)
+    if "#" not in program:  # a comment may hold half a string
+        program = _JQ_STRING.sub('""', program) if "\\(" not in program else program
+        program = _JQ_KEY.sub("{", program)
+    return [match[1] or "" for match in _JQ_ENVIRONMENT.finditer(program)]
 
 
 def jq_looks_further(program: str) -> bool:
     """Whether a program of `jq` may show the environment, or load what no argument names."""
     spend(len(program) // 20)
-    return bool(_JQ_FURTHER.search(program))
+    return bool(jq_variables(program) or _JQ_FURTHER.search(program))

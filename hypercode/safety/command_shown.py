@@ -194,7 +194,7 @@ def construct(simple: Simple, known: Sequence[str]) -> Reading | None:
     `known` are the texts that the plain ones among the line's `case` look at.
     """
     spend(len(simple.text) // 10)
-    if simple.construct == "case" and _CASE.fullmatch(simple.text):
+    if simple.construct == "case" and subjects([simple]):
         return Reading("read-only: case", here=False)
     if simple.construct == "arithmetic" and _COUNTS.fullmatch(simple.text):
         return Reading("read-only: a sum", here=False)
@@ -204,6 +204,6 @@ def construct(simple: Simple, known: Sequence[str]) -> Reading | None:
 
 
 def subjects(simples: Sequence[Simple]) -> list[str]:
-    """What every plainly written `case` of a line looks at."""
+    """What every plainly written `case` of a line looks at, those left out that look at a secret variable."""
     matches = (_CASE.fullmatch(s.text) for s in simples if s.construct == "case" and not s.recovered)
-    return [m[1] for m in matches if m]
+    return [m[1] for m in matches if m and not any(map(secret_name, re.findall(r"\$\{?(\w+)", m[1])))]

@@ -368,6 +368,8 @@ def _told(piece: Piece, values: Mapping[str, frozenset[str]]) -> list[str] | Non
 
 def _within(raw: str, values: Mapping[str, frozenset[str]]) -> list[str]:
     """The texts of a word inside an expansion."""
+    if raw.isspace():
+        return [raw]
     texts = [f.text for f in forms(decode(raw), values, next(iter(values.get("HOME", ())), "~"))]
     return [" ".join(texts)] if " " in raw and "'" not in raw and '"' not in raw else texts
 
