@@ -220,6 +220,8 @@ class _Gate:
         if not words[0].plain or not re.fullmatch(r"[A-Za-z0-9_.:+-]+|\[\[?", words[0].raw):
             return "an unusual way to name a command"
         name = words[0].raw
+        if self.line and (name in self.line.given.names or name in self.line.script.functions):
+            return "a name that the line itself gives to something"
         held = patterns(words, item.values)
         if splits(words, held):
             return f"a file name could be taken for a flag of {name}"

@@ -29,7 +29,9 @@ _ENVIRON_CODE = re.compile(r"environ|ENVIRON|getenv|process\.env|\bENV\b|%ENV|_E
 _QUERIES = {"yq", "envsubst"}
 _JQ = {"jq", "gojq", "jaq"}
 _JQ_GIVEN = {"--arg", "--argjson", "--slurpfile", "--rawfile", "--argfile"}
-_SHOWABLE = re.compile(r"HOME|PWD|USER|LOGNAME|SHELL|PATH|TERM|LANG|LC_\w+|TMPDIR|EDITOR|CI|TZ|HOSTNAME|VIRTUAL_ENV|\w+_ENV")
+_SHOWABLE = re.compile(
+    r"HOME|PWD|USER|LOGNAME|SHELL|PATH|TERM|LANG|LC_\w+|TMPDIR|EDITOR|CI|TZ|HOSTNAME|VIRTUAL_ENV|\w+_ENV"
+)
 _ENVIRON_QUERY = re.compile(r"\$ENV\b|(?<![.\w\"'$])(?:str)?env\b")
 _SENDS = re.compile(
     r"urlopen|urllib|requests\.|httpx|aiohttp|https?://|fetch\(|axios|XMLHttp|[Ss]ocket|net/http|Net::HTTP|LWP|ftplib|smtplib|\bcurl\b|\bwget\b"

@@ -42,6 +42,8 @@ def forbids(rule: Rule, view: View, *, reads: bool = False) -> bool:
         texts = _relative(texts, view)
     if rule.forbids(view.name, texts, glob=glob):
         return True
+    if "" in texts and rule.forbids(view.name, [t for t in texts if t], glob=glob):  # an empty variable leaves no word
+        return True
     return (
         not reads and interprets(view.name) and any(re.search(r"[\s(\"'`{;]", t) and rule.mentioned(t) for t in texts)
     )

@@ -12,15 +12,18 @@ from fnmatch import fnmatchcase
 from itertools import dropwhile
 
 from hypercode.safety.command_breakers import View
+from hypercode.safety.command_folded import folded
 from hypercode.safety.command_parse import parse
 from hypercode.safety.command_paths import resolve
 from hypercode.safety.command_script import Script, Simple
-from hypercode.safety.command_told import rows
+from hypercode.safety.command_told import given_here, rows
 from hypercode.safety.command_unwrap import (
+    MAKES,
     SHELLS,
     base,
     interprets,
     literals,
+    recipes,
     runs_any_tail,
     scripts,
     substituted,
@@ -207,6 +210,9 @@ class Line:
         spend(1)
         name = base(words[0].shortest).lower()
         extra = [Form(w.raw) for w in item.simple.stdin] if interprets(name) else []
+        if LANGUAGES.fullmatch(name):
+            extra += [Form(t) for w in item.simple.words if w.holes for t in given_here(w.raw)]
+            extra += [Form(t) for a in [*words[1:], *extra] for t in folded(a.text)]
         if LANGUAGES.fullmatch(name) and (item.simple.piped or self._runs_written(name, words, item)):
             extra += map(Form, self.given.texts())
         return View(name, (*words[1:], *extra), item.simple, item.folders, self.workspace, self.home, tail=tail)
@@ -214,7 +220,7 @@ class Line:
     def _handed(self, item: Item) -> list[Form]:
         """What `xargs` and its kind may put behind their command."""
         given = [f.text for w in item.simple.stdin for f in forms(w, item.values, self.home)]
-        texts = rows([*self.given.said, *given])
+        texts = rows([*self.given.said, *given, *self.given.sieved([*self.given.said, *given])])
         spend(len(texts) + len(self.given.found))
         return [*(Form(t, handed=True) for t in texts), *(replace(f, handed=True) for f in self.given.found)]
 
@@ -229,6 +235,14 @@ class Line:
             )
             if item.simple.piped or any("process_substitution" in w.holes for w in item.simple.words):
                 yield from self.given.texts()
+        if view.name in SHELLS or view.name in ("eval", "source", "."):
+            yield from (t for w in item.simple.words if w.holes for t in given_here(w.raw))
+        if view.name in MAKES and (item.simple.piped or item.simple.stdin or self.given.written):
+            texts = [
+                *self.given.texts(),
+                *(f.text for w in item.simple.stdin for f in forms(w, item.values, self.home)),
+            ]
+            yield from (line for text in texts for line in recipes(text))
         if self._runs_written(
             view.name, [Form(view.simple.words[0].raw if view.simple.words else ""), *view.args], item
         ):

@@ -11,10 +11,11 @@ import re
 from base64 import b32decode, b64decode
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import translate
+from itertools import islice
 
 from hypercode.safety.command_work import LONGEST, spend
 
-__all__ = ["altered", "filtered", "formatted", "printed", "rows", "said"]
+__all__ = ["altered", "filtered", "formatted", "given_here", "printed", "rows", "said"]
 
 _LONGEST = 2000  # characters of an expansion, or of a value, beyond which nobody knows what it gives
 _NESTED = 4  # substitutions inside one another that are followed
@@ -26,6 +27,7 @@ _QUOTED = re.compile(r"'[^']*'|\"(?>\\.|[^\"\\])*+\"|\\.|\$\((?>[^()]|\([^()]*\)
 _STANDS = re.compile(r"cd(?:\s+(?:--\s+)?([^\s;&|]+))?\s*(?:;|&&)\s*pwd(?:\s+-[LP])?")
 _CHANGE = re.compile(r"\$\{(!?)([A-Za-z_]\w*)(?:\[(?:[@*]|\d+)\])?(?:(%%?|##?|//?|\^\^?|,,?|:|@)(.*))?\}", re.S)
 _CODE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{1,3})|([nt\\]))")
+_HERE = re.compile(r"<<-?[ \t]*(['\"\\]?)(\w+)['\"]?[^\n]*\n((?>.*?\n)??)[ \t]*\2[ \t]*(?=[\n)`]|\Z)", re.S)
 _PLACE = re.compile(r"%[-#0+ ]*\d*(?:\.\d+)?[a-zA-Z]|%%")
 
 Expand = Callable[[str], list[str]]
@@ -52,6 +54,14 @@ def printed(text: str, expand: Expand, values: Values) -> list[str] | None:
         if told is None:
             return None
     return told
+
+
+def given_here(text: str) -> list[str]:
+    """The texts of here-documents inside the substitutions of a word, as in `"$(cat <<E … E)"`."""
+    if "<<" not in text:
+        return []
+    spend(10 + len(text) // 20)
+    return [m[3] for m in islice(_HERE.finditer(text), 4)]
 
 
 def _stages(words: Sequence[str]) -> list[list[str]]:
@@ -136,7 +146,9 @@ def formatted(pattern: str, args: Sequence[str]) -> str:
     pending = list(args)
 
     def fill(place: re.Match[str]) -> str:
-        return "%" if place[0] == "%%" else pending.pop(0) if pending else ""
+        if place[0] == "%%" or not pending:
+            return "%" if place[0] == "%%" else ""
+        return _CODE.sub(_character, pending.pop(0)) if place[0][-1] == "b" else pending.pop(0)
 
     out = [_PLACE.sub(fill, pattern)]
     takes = bool(_PLACE.search(pattern.replace("%%", "")))

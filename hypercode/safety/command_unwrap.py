@@ -13,7 +13,7 @@ from hypercode.safety.command_words import UNKNOWN, Form
 from hypercode.safety.command_work import spend
 
 __all__ = [
-    "SHELLS", "base", "interprets", "literals", "runs_any_tail", "scripts", "substituted", "tails", "with_input",
+    "MAKES", "SHELLS", "base", "interprets", "literals", "recipes", "runs_any_tail", "scripts", "substituted", "tails", "with_input",
 ]  # fmt: skip
 
 SHELLS = {
@@ -32,7 +32,9 @@ SHELLS = {
     "elvish",
     "nu",
     "pwsh",
+    "powershell",
 }
+MAKES = {"make", "gmake"}
 _INTERPRETER = re.compile(
     r"(?:python|pypy|perl|ruby|node|nodejs|php|lua|luajit|tclsh|guile|Rscript|julia|deno|bun|osascript|irb|ipython|erl|elixir|swift"
     r"|groovy|scala|jshell|awk|gawk|mawk|nawk|sed|gsed|ed|ex|vi|vim|nvim|emacs|expect|sqlite3|psql|mysql|gdb|lldb|bc|m4|make|gmake|ts-node|tsx)(?:[\d.]+)?"
@@ -66,6 +68,7 @@ _GIT_RUNS = re.compile(
     r"bisect|rebase|submodule|filter-branch|difftool|mergetool|for-each-repo|-c|--config-env.*|--upload-pack.*|--receive-pack.*|--exec.*|-O.*|--open-files.*|--ext.*"
 )
 _MOST_HANDED, _LONGEST = 16, 4000
+_PLACES = re.compile(r"\{[-\d./#%]*\}")
 _QUOTE = re.compile("[\"'`]")
 _LITERAL = {
     quote: re.compile(rf"{quote}({text}){quote}", re.S)
@@ -111,6 +114,7 @@ def tails(words: Sequence[Form]) -> Iterator[list[Form]]:
         return
     split = next((i for i, a in enumerate(args) if name == "parallel" and a.text.startswith(":::")), 0)
     if split:
+        yield from _in_parallel([a.text for a in args[:split]], [a.text for a in args[split + 1 :]])
         args = [a for a in args if not a.text.startswith(":::") and a.text != "{}"]
     starts: Sequence[int] = range(len(args))
     if name in ("find", "gfind"):
@@ -119,12 +123,25 @@ def tails(words: Sequence[Form]) -> Iterator[list[Form]]:
         starts = [
             i + 1 for i, a in enumerate(args) if a.text in ("run", "foreach", "-x", "--exec", "--extcmd", "--recursive")
         ]
+    roots = [] if name == "git" else [a for a in args[:4] if re.fullmatch(r"\w[\w-]*", a.text)]
     for start in starts:
         end = next(
             (i for i in range(start, len(args)) if name.endswith("find") and args[i].text in (";", "+")), len(args)
         )
         spend(1 + (end - start) // 10)
         yield args[start:end]
+        for root in roots if name.endswith("find") and any(a.text == "{}" for a in args[start:end]) else ():
+            yield [root if a.text == "{}" else a for a in args[start:end]]
+
+
+def _in_parallel(command: Sequence[str], given: Sequence[str]) -> Iterator[list[Form]]:
+    """The commands of `parallel` whose words hold places such as `{}` and `{1}`, filled from behind `:::`."""
+    text = " ".join(command)
+    if not _PLACES.search(text) or len(text) > _LONGEST:
+        return
+    for value in [t for t in given if not t.startswith(":::")][:_MOST_HANDED]:
+        spend(5 + len(text) // 20)
+        yield [Form(t) for t in _PLACES.sub(lambda _, v=value: v, text).split()]
 
 
 def with_input(words: Sequence[Form], handed: Sequence[Form]) -> Iterator[list[Form]]:
@@ -189,8 +206,8 @@ def scripts(words: Sequence[Form], covered: bool = False) -> Iterator[str]:
     name, args = base(words[0].text), list(words[1:])
     if name == "eval" or (name in ("ssh", "watch", "su", "trap", "then") and len(args) > 1):
         yield " ".join(a.text for a in args)
-    if name in ("make", "gmake"):
-        yield from (t for a in args if re.search(r"\s", a.text) for t in re.split(r"[=:;\n]", a.text) if t.strip())
+    if name in MAKES:
+        yield from (t for a in args if re.search(r"\s", a.text) for t in recipes(a.text))
     if covered or not _runs(words):
         return
     spend(sum(8 + len(a.text) // 20 for a in args))
@@ -199,8 +216,14 @@ def scripts(words: Sequence[Form], covered: bool = False) -> Iterator[str]:
         for candidate in dict.fromkeys(
             [arg.text, text, text.rsplit("=", 1)[-1], re.sub(r"^.*?=!?", "", text, flags=re.S)]
         ):
-            if re.search(r"[\s;&|`(]", candidate.strip()):
+            if re.search(r"[\s;&|`($]" if name in SHELLS else r"[\s;&|`(]", candidate.strip()):
                 yield candidate.lstrip("+!:")
+
+
+def recipes(text: str) -> Iterator[str]:
+    """What a makefile, or a part of one, may run."""
+    spend(len(text) // 10)
+    yield from (line for part in re.split(r"[=:;\n]", text) if (line := part.strip().lstrip("@-+ \t")))
 
 
 def literals(code: str) -> list[str]:

@@ -22,7 +22,8 @@ __all__ = ["Given", "names_program", "positional"]
 
 _MOST = 64  # values of one variable, and texts of one kind, that are looked at
 _DECLARERS = {"export", "declare", "local", "readonly", "typeset", "alias"}
-_TEXTS = {"echo", "printf", "print"}
+_LONGEST = 2000  # characters of words in a row
+_TEXTS = {"echo", "printf", "print", "yes"}
 _READERS = {"read", "mapfile", "readarray"}
 _COPIERS = {"cp", "ln", "mv", "install", "link"}
 _TAKERS = {"tee", "dd", "sponge", "touch", *_COPIERS}
@@ -66,12 +67,16 @@ class Given:
             given.setdefault(name, []).append(word)
         for name, word in self._positional():
             given.setdefault(name, [decode("$_")]).append(word)
+        rows_ = list(islice(self._rows(), _MOST))
         for _ in range(3 if given else 0):
             for name, words in given.items():
                 found = {f.text for w in words for f in forms(w, self.values, self.home)}
                 texts = {t if len(t) <= LONGEST else UNKNOWN for t in found}
                 open_ = len(texts) > _MOST or bool(self.script.problems) or name in unsure
                 self.values[name] = frozenset(sorted(texts)[:_MOST] + ([UNKNOWN] if open_ else []))
+            for name, words in rows_:
+                text = " ".join(f.shortest for w in words for f in forms(w, self.values, self.home)[:1])
+                self.values[name] |= {text} if len(text) <= _LONGEST else set()
         if "IFS" in given:  # what it holds parts the values, as blanks do
             apart = str.maketrans({c: " " for v in self.values["IFS"] for c in v if c != UNKNOWN})
             for name in given:
@@ -94,6 +99,15 @@ class Given:
             if first == "printf" and len(simple.words) > 3 and simple.words[1].raw == "-v":
                 text = said("printf", [f.text for w in simple.words[3:] for f in forms(w, self.values, self.home)])
                 yield simple.words[2].raw, decode("'" + text.replace("'", "") + "'")
+
+    def _rows(self) -> Iterator[tuple[str, list[Word]]]:
+        """Names that stand for several words in a row: arrays, and all that a function or `set` is given."""
+        for simple in self.script.commands:
+            names = {name for name, _ in simple.assigns if re.search(rf"\b{name}\+?=\(", simple.text[:_LONGEST])}
+            yield from ((n, [w for s in self.script.commands for m, w in s.assigns if m == n]) for n in sorted(names))
+            if simple.words and (simple.words[0].raw in self.script.functions or simple.words[0].raw == "set"):
+                words = [w for w in simple.words[1:] if w.raw != "--"]
+                yield from ((name, words) for name in ("@", "*") if len(words) > 1)
 
     def _positional(self) -> Iterator[tuple[str, Word]]:
         """What the line hands to its own functions, and by `set`, as `$1`, `$@` and the like."""
@@ -198,11 +212,16 @@ class Given:
         """What a file written in the line may hold, or a pipe in it carry: all at once, for it to be read as a script."""
         spend(sum(len(t) for t in [*self.said, *self.fed]) // 20)
         parts = ["\n".join(self.said), " ".join(self.said), *self.fed]
+        return [p for p in dict.fromkeys([*parts, *self.sieved(parts)]) if p.strip()]
+
+    def sieved(self, texts: Sequence[str]) -> list[str]:
+        """What the line's own filters, such as `rev`, make of some texts, one behind the other."""
+        parts = list(texts)
         for simple in self.script.commands:
             head = base(simple.words[0].raw) if simple.words else ""
             if head in _FILTERS:
                 parts += filtered(parts[:_MOST], head, [f.text for f in self._words(simple)[1:]]) or []
-        return [p for p in dict.fromkeys(parts) if p.strip()]
+        return parts[len(texts) :]
 
     def fetched(self, programs: Set[str]) -> set[str]:
         """Variables filled with what one of these programs prints, or with what is read."""
