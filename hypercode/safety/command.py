@@ -192,11 +192,13 @@ class _Gate:
         """The circuit breaker that holds for any command in it."""
         why = redirect_breaker(item.simple, item.folders, self.workspace, self.home, item.values)
         why = why or indirect_breaker(item.simple, item.values)
+        given = frozenset(w.raw for w in item.simple.words)  # to a script as `$1` and so on
         for at, view in enumerate(views):
             known = reading if at == 0 and isinstance(reading, Reading) else None
             why = why or breaker(replace(view, reading=known))
             if view.simple is not item.simple:  # in the script of an inner shell
                 why = why or redirect_breaker(view.simple, view.folders, self.workspace, self.home, item.values)
+                why = why or indirect_breaker(view.simple, {**item.values, **dict.fromkeys("0123456789", given)})
         names = [n for n, _ in item.simple.assigns] + [w.raw.split("=", 1)[0] for w in item.simple.words[1:]]
         own = any(re.fullmatch(r"(?:HYPERCODE|OPENROUTER)_\w+", n) for n in names)
         return why or ("changes the program's own settings" if own and not isinstance(reading, Reading) else "")

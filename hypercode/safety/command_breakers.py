@@ -282,14 +282,15 @@ def _writes(view: View) -> str:
     operands = [a.shortest for a in view.args if not a.text.startswith("-")]
     reads = _only_reads(view)
     in_place = any(_IN_PLACE.match(a.text) for a in view.args)
-    writes = bool({view.name, *map(base, operands)} & (_WRITERS if in_place else _WRITERS - {"sed"}))
+    writes = bool({view.name, *map(base, operands)} & (_WRITERS - {"sed"})) or (in_place and view.name == "sed")
+    wide = in_place and bool({"sed", "perl"} & {view.name, *map(base, operands)})
     extra: list[str] = []
     if view.name in _COPIERS and len(operands) > 1:
         extra = [f"{operands[-1]}/{source.rstrip('/').rsplit('/', 1)[-1]}" for source in operands[:-1]]
     for path in [*places(view), *(p for e in extra for p in view.paths(e))]:
         if device(path):
             return f"raw device or kernel switch: {path}"
-        planted = persistent(path if writes else _EVERY.sub(r"/x\1", path), view.workspace, view.home)
+        planted = persistent(path if writes and not wide else _EVERY.sub(r"/x\1", path), view.workspace, view.home)
         if planted and not reads and not _runs_from(view, path):
             return f"plants or changes what runs later: {path}"
     return ""
@@ -351,7 +352,7 @@ def _container(view: View) -> str:
 def _signals(view: View, texts: Sequence[str]) -> str:
     if view.name == "kill" and any(t in ("-1", "0", "1") for t in texts):
         return "signals every process"
-    if view.name == "kill" and any("PPID" in w.variables for w in view.simple.words):
+    if view.name == "kill" and any("PPID" in w.variables or "hypercode" in w.raw for w in view.simple.words):
         return "signals this program"
     if view.name in ("pkill", "killall", "skill", "slay"):
         wide = any(re.match(r"-\w*[uU]$|--u", t) for t in texts) or any(t in (".", ".*", "", "-1") for t in texts)

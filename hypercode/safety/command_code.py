@@ -26,6 +26,12 @@ _REMOVING_CODE = re.compile(
 )
 _WRITING_CODE = re.compile(r"open|write|>")
 _ENVIRON_CODE = re.compile(r"environ|ENVIRON|getenv|process\.env|\bENV\b|%ENV|_ENV")
+_ENVIRON_WHOLE = re.compile(
+    r"(?:print|dumps|log|puts|pp?|pprint|inspect|var_dump|print_r|stringify|echo|dir|table|write)\b[\s(]*"
+    r"(?:(?:dict|str|list|sorted|json\.dumps|JSON\.stringify)\(\s*)?(?:os\.environ|process\.env|%?ENV|getenv\(\s*\))"
+    r"(?:\s*\.(?:to_h|inspect|items|values|copy)\b|(?!\s*[.\[\w{]))"
+    r"|\bin\s+(?:ENVIRON\b|os\.environ\b(?!\s*[:?)\]]))|Object\.(?:entries|values)\(\s*process\.env\s*\)|\A\s*process\.env\s*\Z"
+)
 _QUERIES = {"yq", "envsubst"}
 _JQ = {"jq", "gojq", "jaq"}
 _JQ_GIVEN = {"--arg", "--argjson", "--slurpfile", "--rawfile", "--argfile"}
@@ -36,8 +42,14 @@ _ENVIRON_QUERY = re.compile(r"\$ENV\b|(?<![.\w\"'$])(?:str)?env\b")
 _SENDS = re.compile(
     r"urlopen|urllib|requests\.|httpx|aiohttp|https?://|fetch\(|axios|XMLHttp|[Ss]ocket|net/http|Net::HTTP|LWP|ftplib|smtplib|\bcurl\b|\bwget\b"
 )
+_REMOVES_HERE = re.compile(
+    r"(?:rmtree|rmSync|rm|rimraf|rm_rf|rm_r|removeSync|emptyDirSync)\s*\(?\s*"
+    r"(?:os\.getcwd\(\)|(?:pathlib\.)?Path(?:\.cwd)?\(\)|process\.cwd\(\)|Dir\.pwd|getcwd\(\))\s*(?:[,);]|$)"
+)
 _KILLS_ALL = re.compile(r"\bkill(?:pg)?\s*\(?\s*(?:(?:-1|0)\b|['\"]?(?:SIG)?(?:KILL|TERM|9|15)['\"]?\s*,\s*-1\b)")
 _SED_WRITES = re.compile(r"(?:^|[;\d$/|,#}{gpiImM\n])[^\S\n]*[wW][^\S\n]+([^\n;}]+)")
+_EVALUATED = r"\b(?:exec|eval|instance_eval|vm\.run\w*)\b|(?<![.\w])(?:compile|Function)\b|(?:marshal|pickle)\.loads"
+_DECODED = r"b64decode|b32decode|base64|\batob\b|unhexlify|fromhex|hex2bin|decompress|gzinflate|codecs|str_rot13"
 _FETCHED = re.compile(
     "|".join(
         f"(?:{then(first, second)})"
@@ -50,6 +62,8 @@ _FETCHED = re.compile(
                 r"urlopen|requests\.|httpx|fetch\(|https?://|curl|wget",
                 r"\bexec\(|\beval\(|os\.system|\|\s*(?:ba)?sh\b|then\(\s*(?:eval|Function)\b",
             ),
+            (_EVALUATED, _DECODED),
+            (_DECODED, _EVALUATED),
             ("(?i:socket)", r"dup2|pty\b|subprocess|/bin/(?:ba)?sh|exec"),
         )
     ),
@@ -72,6 +86,8 @@ def environment(name: str, texts: Sequence[str]) -> str:
         return "shows the environment" if any(secret_name(n) or not _SHOWABLE.fullmatch(n) for n in names) else ""
     for text in texts if interprets(name) or name in _QUERIES else ():
         spend(5 + len(text) // 5)
+        if name not in _QUERIES and _ENVIRON_WHOLE.search(text):
+            return "shows the environment"
         found = _ENVIRON_QUERY.search(text) if name in _QUERIES else _ENVIRON_CODE.search(text)
         if found and any(map(secret_name, [*literals(text), *re.findall(r"[A-Z_]{3,}", text)])):
             return "reads a secret variable"
@@ -99,7 +115,7 @@ def code_breaker(view: View) -> str:
         if _FORKS.search(code):
             return "starts processes without end"
         if _FETCHED.search(code):
-            return "runs what it downloads, or opens a shell to the network"
+            return "runs what it downloads or decodes, or opens a shell to the network"
         if _KILLS_ALL.search(code):
             return "signals every process"
         texts = list(dict.fromkeys(literals(code)))
@@ -111,6 +127,8 @@ def code_breaker(view: View) -> str:
             return why
         if _REMOVING_CODE.search(code) and re.search(r"expanduser|Path\.home|homedir|Dir\.home|\bHOME\b", code):
             return "removes something in the home folder"
+        if _REMOVES_HERE.search(code):
+            return "removes the folder it stands in"
     return ""
 
 

@@ -45,6 +45,8 @@ class Given:
         self.values: dict[str, frozenset[str]] = {**above, "HOME": frozenset({home}), "PWD": start}
         spend(len(script.commands) // 8)
         self.values.setdefault("OLDPWD", start | {UNKNOWN})
+        self.values.setdefault("SHELL", frozenset({"/bin/sh"}))
+        self.values.setdefault("BASH", frozenset({"/bin/bash"}))
         self._assign()
         self.said = list(islice(self._said(), _MOST * 4))
         self.fed = list(islice(self._fed(), _MOST))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from hypercode.safety.command_breakers import View, places
 from hypercode.safety.command_danger import DECODERS, DOWNLOADERS, NETWORK
@@ -17,6 +18,12 @@ from hypercode.safety.command_work import spend
 __all__ = ["whole_breaker"]
 
 _DUMPERS = {"env", "printenv", "set", "export", "declare", "compgen"}
+_UNPACKERS = {"tar", "gtar", "bsdtar", "unzip", "7z", "cpio"}
+_BY_PREFIX, _INDIRECT = re.compile(r"\$\{!\w+[*@]\}"), re.compile(r"\$\{!\w+\}|\b(?:printenv|declare|eval)\b")
+_ENDLESS = re.compile(
+    r"(?:\bwhile\s+(?:true|:|\(\(\s*1\s*\)\)|\[+ 1 \]+)|\buntil\s+false|\bfor\s*\(\(\s*;\s*;\s*\)\))\s*[;\n]?\s*do\b"
+)
+_WAITS = re.compile(r"\b(?:sleep|wait|read|break|exit|inotifywait)\b")
 _SEARCHERS = {"grep", "egrep", "fgrep", "rg", "awk", "sed"}
 
 
@@ -34,8 +41,13 @@ def whole_breaker(line: Line) -> str:
         return "runs what it decodes"
     if names & (DOWNLOADERS | DECODERS) and _runs_fetched(line, views):
         return "runs what it downloads or decodes"
-    if any(v.name == "git" and "clone" in {a.text for a in v.args} for v in views) and _runs_cloned(views):
+    cloned = any(v.name == "git" and "clone" in {a.text for a in v.args} for v in views)
+    if (cloned and _runs_cloned(views)) or (names & DOWNLOADERS and names & _UNPACKERS and _runs_unpacked(views)):
         return "runs what it downloads"
+    if _without_end(line.command):
+        return "starts processes without end"
+    if _BY_PREFIX.search(line.command) and _INDIRECT.search(line.command):
+        return "shows variables by the beginning of their names"
     for name, text in line.script.functions.items():
         spend(150 + len(text) // 20)
         body = text.split("{", 1)[-1]
@@ -87,7 +99,9 @@ def _files(line: Line, views: list[View]) -> Iterator[str]:
 
 def _runs_input(view: View) -> bool:
     """A shell or interpreter that takes its program from a pipe, a substitution or standard input."""
-    shell = view.name in SHELLS
+    if view.name in ("iex", "invoke-expression"):
+        return True
+    shell = view.name in SHELLS or (not view.name and bool(view.simple.words) and not view.simple.words[0].static)
     if not (shell or view.name in ("eval", "source", ".") or LANGUAGES.fullmatch(view.name)):
         return False
     given = [*view.simple.words, *view.simple.stdin, *(r.target for r in view.simple.redirects if r.target)]
@@ -110,9 +124,29 @@ def _runs_input(view: View) -> bool:
 def _runs_cloned(views: list[View]) -> bool:
     """Whether a program is run that lies in a folder the line clones."""
     cloned = {base(a.shortest.removesuffix(".git")) for v in views if v.name == "git" for a in v.args}
-    heads = [v.simple.words[0].raw.removeprefix("./") for v in views if v.simple.words and not v.tail]
-    heads += [a.shortest for v in views if v.name in SHELLS or LANGUAGES.fullmatch(v.name) for a in v.args]
-    return any("/" in head and head.split("/", 1)[0] in cloned for head in heads)
+    heads = [(v, v.simple.words[0].raw) for v in views if v.simple.words and not v.tail]
+    heads += [(v, a.shortest) for v in views if v.name in SHELLS or LANGUAGES.fullmatch(v.name) for a in v.args]
+    spend(len(heads))
+    for view, head in heads:
+        if "/" in head and head.removeprefix("./").split("/", 1)[0] in cloned:
+            return True
+        if head.startswith("./") and any(base(folder) in cloned for folder in view.folders):
+            return True
+    return False
+
+
+def _runs_unpacked(views: list[View]) -> bool:
+    """Whether a program is run by a path below the folder, where an archive may just have been unpacked."""
+    return any(re.match(r"\.?\w*/", v.simple.words[0].raw) for v in views if v.simple.words and not v.tail)
+
+
+def _without_end(command: str) -> bool:
+    """Whether a loop that never ends starts a process in the background each time round."""
+    if "&" not in command or "done" not in command:
+        return False
+    spend(10 + len(command) // 20)
+    bodies = [command[m.end() :].split("done", 1)[0] for m in islice(_ENDLESS.finditer(command), 8)]
+    return any(re.search(r"(?<![&>|])&(?![&>\d])", b) and not _WAITS.search(b) for b in bodies)
 
 
 def _runs_download(views: list[View]) -> bool:
