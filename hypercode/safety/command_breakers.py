@@ -282,15 +282,14 @@ def _writes(view: View) -> str:
     operands = [a.shortest for a in view.args if not a.text.startswith("-")]
     reads = _only_reads(view)
     in_place = any(_IN_PLACE.match(a.text) for a in view.args)
-    writes = bool({view.name, *map(base, operands)} & (_WRITERS - {"sed"})) or (in_place and view.name == "sed")
-    wide = in_place and bool({"sed", "perl"} & {view.name, *map(base, operands)})
+    writes = bool({view.name, *map(base, operands)} & (_WRITERS if in_place else _WRITERS - {"sed"}))
     extra: list[str] = []
     if view.name in _COPIERS and len(operands) > 1:
         extra = [f"{operands[-1]}/{source.rstrip('/').rsplit('/', 1)[-1]}" for source in operands[:-1]]
     for path in [*places(view), *(p for e in extra for p in view.paths(e))]:
         if device(path):
             return f"raw device or kernel switch: {path}"
-        planted = persistent(path if writes and not wide else _EVERY.sub(r"/x\1", path), view.workspace, view.home)
+        planted = persistent(path if writes else _EVERY.sub(r"/x\1", path), view.workspace, view.home)
         if planted and not reads and not _runs_from(view, path):
             return f"plants or changes what runs later: {path}"
     return ""

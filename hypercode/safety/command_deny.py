@@ -22,11 +22,15 @@ __all__ = ["forbids", "spoken", "unknowable", "wrapped"]
 _MESSAGES = {"git", "gh", "glab", "hg", "svn", "jj"}
 _CARRIERS = _MESSAGES | {
     "notify-send", "terminal-notifier", "say", "espeak", "logger", "wall", "write", "touch", "mkdir", "curl", "wget",
+    "cp", "mv", "rm", "ln", "rmdir", "chmod", "chown", "open", "man", "apropos", "whatis", "info", "tldr", "help",
     "http", "https", "xh", "mail", "mailx", "figlet", "cowsay", "jira", "tea", "ag", "ack",
 }  # fmt: skip
 """Programs whose arguments are text for people or other machines; what they do run is looked at elsewhere."""
 _MESSAGE = r"message|body|title|description|comment|notes?|text|subject|summary|reason|label|name|grep|filter|search"
 _MESSAGE_FLAG = re.compile(rf"--(?:{_MESSAGE})|-[a-zA-Z]*[mbtk]")
+_TITLE = re.compile(rf"--(?:{_MESSAGE})")
+_AWKS = {"awk", "gawk", "mawk", "nawk"}
+_AWK_RUNS = re.compile(r"\b(?:system|getline|extension)\b|[|@]")
 _GLUED_MESSAGE = re.compile(rf"--(?:{_MESSAGE})=")
 _GIVEN_HERE = re.compile(r"\"?\$\(\s*cat\s+<<-?\s*(['\"])(\w+)\1[ \t]*\n.*?\n[ \t]*\2\s*\)\"?", re.S)
 
@@ -44,9 +48,13 @@ def forbids(rule: Rule, view: View, *, reads: bool = False) -> bool:
         return True
     if "" in texts and rule.forbids(view.name, [t for t in texts if t], glob=glob):  # an empty variable leaves no word
         return True
-    return (
-        not reads and interprets(view.name) and any(re.search(r"[\s(\"'`{;]", t) and rule.mentioned(t) for t in texts)
-    )
+    return not reads and interprets(view.name) and any(rule.mentioned(t) for t in _programs(view.name, texts))
+
+
+def _programs(name: str, texts: Sequence[str]) -> list[str]:
+    """The arguments of an interpreter that may be program text, and may run something."""
+    found = [t for before, t in pairwise(["", *texts]) if re.search(r"[\s(\"'`{;]", t) and not _TITLE.fullmatch(before)]
+    return [t for t in found if _AWK_RUNS.search(t)] if name in _AWKS else found
 
 
 def _relative(texts: Sequence[str], view: View) -> list[str]:
@@ -65,7 +73,7 @@ def wrapped(rule: Rule, view: View) -> bool:
     A rule of one word (flags left out) is too common a text for that, unless it stands behind `--`.
     """
     name, texts = view.name, [a.text for a in view.args]
-    if name in TABLE or (name in _CARRIERS and not (name in ("gh", "glab") and texts[:1] == ["alias"])):
+    if name in TABLE or name in _AWKS or (name in _CARRIERS and not (name in ("gh", "glab") and texts[:1] == ["alias"])):
         return False
     alone = len([t for t in rule.tokens if not t.startswith("-")]) == 1
     head = base(rule.tokens[0]).casefold()

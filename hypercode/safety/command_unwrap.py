@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from hypercode.safety.command_words import UNKNOWN, Form
 from hypercode.safety.command_work import spend
@@ -103,9 +104,18 @@ def runs_any_tail(words: Sequence[Form]) -> bool:
     return name not in ("git", "find", "gfind") and "-m" not in [w.text for w in words[:3]] and _runs(words)
 
 
+def _handed_on(words: Sequence[Form]) -> list[Form]:
+    """The arguments of a wrapper that may be commands: of `man` only its pagers, the rest are names of pages."""
+    args = list(words[1:])
+    if base(words[0].text) != "man":
+        return args
+    pagers = [b for a, b in pairwise(args) if re.fullmatch(r"-\w*[PH]|--pager|--html", a.text)]
+    return [*pagers, *(a for a in args if re.match(r"-\w*[PH].|--(?:pager|html)=", a.text))]
+
+
 def tails(words: Sequence[Form]) -> Iterator[list[Form]]:
     """The commands that a wrapper's remaining words may be."""
-    name, args = base(words[0].text), list(words[1:])
+    name, args = base(words[0].text), _handed_on(words)
     if name == "git":
         yield from _git_alias(args)
     if re.fullmatch(r"python[\d.]*|pypy[\d.]*", name) and "-m" in [a.text for a in args]:
@@ -141,7 +151,7 @@ def _in_parallel(command: Sequence[str], given: Sequence[str]) -> Iterator[list[
         return
     for value in [t for t in given if not t.startswith(":::")][:_MOST_HANDED]:
         spend(5 + len(text) // 20)
-        yield [Form(t) for t in _PLACES.sub(lambda _, v=value: v, text).split()]
+        yield [Form(t) for t in _PLACES.sub(value.replace("\\", r"\\"), text).split()]
 
 
 def with_input(words: Sequence[Form], handed: Sequence[Form]) -> Iterator[list[Form]]:
@@ -203,7 +213,7 @@ def scripts(words: Sequence[Form], covered: bool = False) -> Iterator[str]:
 
     `covered`: the words were looked at before, as a tail of another wrapper's.
     """
-    name, args = base(words[0].text), list(words[1:])
+    name, args = base(words[0].text), _handed_on(words)
     if name == "eval" or (name in ("ssh", "watch", "su", "trap", "then") and len(args) > 1):
         yield " ".join(a.text for a in args)
     if name in MAKES:

@@ -23,6 +23,7 @@ _EITHER_CASE = {"rm", "cp", "chmod", "chown", "chgrp", "grep", "diff"}
 """Programs to which `-r` and `-R` mean the same."""
 _TARGETS = {"make", "gmake", "just", "ninja", "task", "mage", "npm-run-all"}
 """Programs that are given several things to do, in any order."""
+_GIT_VALUED = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix"}
 _LONG = {"r": "--recursive", "R": "--recursive", "f": "--force", "d": "--delete", "D": "--delete", "q": "--quiet"}
 
 
@@ -49,6 +50,8 @@ class Rule:
             if len(joined) == 1 or joined[0] != wanted:
                 return False
             arguments = [joined[1], *arguments]
+        if wanted == "git":
+            arguments = _without_values(arguments)
         flags = [t for t in rest if t.startswith("-")]
         if wanted in _TARGETS and set(rest) <= set(arguments):
             return True
@@ -141,6 +144,16 @@ def _follows(wanted: Sequence[str], arguments: Sequence[str]) -> bool:
             return False
         after_option = argument.startswith(("-", "+"))
     return len(wanted) in reached
+
+
+def _without_values(arguments: Sequence[str]) -> list[str]:
+    """The arguments of git, without the values of the options that stand before its verb."""
+    out: list[str] = []
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        out.append(arguments[at])
+        at += 2 if arguments[at] in _GIT_VALUED else 1
+    return [*out, *arguments[at:]]
 
 
 def _names_file(word: str) -> bool:
