@@ -199,8 +199,8 @@ def _loses_history(verb: str, call: _Call) -> bool:
 def git_breaker(args: Sequence[Form]) -> str:
     """Why a git call asks every time: lost work, rewritten published history, planted code.  Empty if it need not."""
     _, verb, rest = git_verb(args)
-    if verb == "git" and rest:  # a common new name for git itself
-        return git_breaker(rest)
+    if verb == "git":  # a common new name for git itself
+        _, verb, rest = git_verb(rest)
     call = _Call([f.shortest for f in rest])
     if any("ext::" in f.text or "fd::" in f.text for f in args):
         return "a git transport that runs a command"
