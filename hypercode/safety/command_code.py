@@ -30,7 +30,7 @@ _ENVIRON_WHOLE = re.compile(
     r"(?:print|dumps|log|puts|pp?|pprint|inspect|var_dump|print_r|stringify|echo|dir|table|write)\b[\s(]*"
     r"(?:(?:dict|str|list|sorted|json\.dumps|JSON\.stringify)\(\s*)?(?:os\.environ|process\.env|%?ENV|getenv\(\s*\))"
     r"(?:\s*\.(?:to_h|inspect|items|values|copy)\b|(?!\s*[.\[\w{]))"
-    r"|\bin\s+(?:ENVIRON\b|os\.environ\b(?!\s*[:?)\]]))|Object\.(?:entries|values)\(\s*process\.env\s*\)|\A\s*process\.env\s*\Z"
+    r"|\bfor\b[^:;\n]{1,60}?\bin\s+(?:ENVIRON|os\.environ|process\.env)\b|Object\.(?:entries|values)\(\s*process\.env\s*\)|\A\s*process\.env\s*\Z"
 )
 _QUERIES = {"yq", "envsubst"}
 _JQ = {"jq", "gojq", "jaq"}

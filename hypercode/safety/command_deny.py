@@ -73,7 +73,11 @@ def wrapped(rule: Rule, view: View) -> bool:
     A rule of one word (flags left out) is too common a text for that, unless it stands behind `--`.
     """
     name, texts = view.name, [a.text for a in view.args]
-    if name in TABLE or name in _AWKS or (name in _CARRIERS and not (name in ("gh", "glab") and texts[:1] == ["alias"])):
+    if (
+        name in TABLE
+        or name in _AWKS
+        or (name in _CARRIERS and not (name in ("gh", "glab") and texts[:1] == ["alias"]))
+    ):
         return False
     alone = len([t for t in rule.tokens if not t.startswith("-")]) == 1
     head = base(rule.tokens[0]).casefold()

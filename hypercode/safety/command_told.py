@@ -27,7 +27,7 @@ _QUOTED = re.compile(r"'[^']*'|\"(?>\\.|[^\"\\])*+\"|\\.|\$\((?>[^()]|\([^()]*\)
 _STANDS = re.compile(r"cd(?:\s+(?:--\s+)?([^\s;&|]+))?\s*(?:;|&&)\s*pwd(?:\s+-[LP])?")
 _CHANGE = re.compile(r"\$\{(!?)([A-Za-z_]\w*)(?:\[(?:[@*]|\d+)\])?(?:(%%?|##?|//?|\^\^?|,,?|:|@)(.*))?\}", re.S)
 _CODE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{1,3})|([nt\\]))")
-_HERE = re.compile(r"<<-?[ \t]*(['\"\\]?)(\w+)['\"]?[^\n]*\n((?>.*?\n)??)[ \t]*\2[ \t]*(?=[\n)`]|\Z)", re.S)
+_HERE = re.compile(r"<<-?[ \t]*['\"\\]?(\w+)['\"]?[^\n]*\n")
 _PLACE = re.compile(r"%[-#0+ ]*\d*(?:\.\d+)?[a-zA-Z]|%%")
 
 Expand = Callable[[str], list[str]]
@@ -60,8 +60,12 @@ def given_here(text: str) -> list[str]:
     """The texts of here-documents inside the substitutions of a word, as in `"$(cat <<E … E)"`."""
     if "<<" not in text:
         return []
-    spend(10 + len(text) // 20)
-    return [m[3] for m in islice(_HERE.finditer(text), 4)]
+    spend(10 + len(text) // 10)
+    out = []
+    for head in islice(_HERE.finditer(text), 4):
+        end = re.compile(rf"^[ \t]*{head[1]}[ \t]*$", re.M).search(text, head.end())
+        out.append(text[head.end() : end.start() if end else len(text)])
+    return out
 
 
 def _stages(words: Sequence[str]) -> list[list[str]]:

@@ -147,9 +147,9 @@ def _follows(wanted: Sequence[str], arguments: Sequence[str]) -> bool:
 
 
 def _without_values(arguments: Sequence[str]) -> list[str]:
-    """The arguments of git, without the values of the options that stand before its verb."""
+    """The arguments of git, without the values of the options that stand before its verb, and without its name again."""
     out: list[str] = []
-    at = 0
+    at = int(arguments[:1] == ["git"])
     while at < len(arguments) and arguments[at].startswith("-"):
         out.append(arguments[at])
         at += 2 if arguments[at] in _GIT_VALUED else 1

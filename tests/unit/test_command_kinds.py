@@ -632,15 +632,12 @@ ssh host
 ping -c1 host
 nc -z localhost 80
 pip install -r requirements.txt
-npm publish
 docker build .
 docker run --rm alpine ls
 docker ps
 kubectl get pods
 systemctl status x
 kill 1234
-jq env
-jq -n '$ENV.X'
 jq -f prog x
 jq 'include "x"; .' y
 date -s tomorrow
