@@ -187,6 +187,8 @@ def _secrets(view: View) -> str:
         secret_name(a.text) for a in view.args if "=" not in a.text
     ):
         return "shows a secret variable"
+    if view.name in ("declare", "typeset", "local") and any(re.match(r"-\w*n", a.text) for a in view.args):
+        return next(("gives a secret variable another name" for a in view.args if secret_name(a.text)), "")
     return ""
 
 

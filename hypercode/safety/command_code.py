@@ -46,6 +46,7 @@ _REMOVES_HERE = re.compile(
     r"(?:rmtree|rmSync|rm|rimraf|rm_rf|rm_r|removeSync|emptyDirSync)\s*\(?\s*"
     r"(?:os\.getcwd\(\)|(?:pathlib\.)?Path(?:\.cwd)?\(\)|process\.cwd\(\)|Dir\.pwd|getcwd\(\))\s*(?:[,);]|$)"
 )
+_GIVEN = re.compile(r"\bargv\b|\bARGV\b|\$1\b|@_|\bshift\b")
 _KILLS_ALL = re.compile(r"\bkill(?:pg)?\s*\(?\s*(?:(?:-1|0)\b|['\"]?(?:SIG)?(?:KILL|TERM|9|15)['\"]?\s*,\s*-1\b)")
 _SED_WRITES = re.compile(r"(?:^|[;\d$/|,#}{gpiImM\n])[^\S\n]*[wW][^\S\n]+([^\n;}]+)")
 _EVALUATED = r"\b(?:exec|eval|instance_eval|vm\.run\w*)\b|(?<![.\w])(?:compile|Function)\b|(?:marshal|pickle)\.loads"
@@ -127,6 +128,10 @@ def code_breaker(view: View) -> str:
             return why
         if _REMOVING_CODE.search(code) and re.search(r"expanduser|Path\.home|homedir|Dir\.home|\bHOME\b", code):
             return "removes something in the home folder"
+        if _REMOVING_CODE.search(code) and _GIVEN.search(code):
+            texts = [a.text for a in view.args if a is not arg and not a.text.startswith("-")]
+            if path := next((p for t in texts for p in view.paths(t) if precious(p, view.workspace, view.home)), ""):
+                return f"removes what it is given: {path}"
         if _REMOVES_HERE.search(code):
             return "removes the folder it stands in"
     return ""

@@ -19,6 +19,11 @@ _LONGEST = 8000  # characters of program text beyond which nothing is put togeth
 _MOST = 24  # literals that are turned round or decoded
 _CODE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|([0-7]{3}))")
 _CHARACTER = re.compile(r"\b(?:chr|String\.fromCharCode|fromCharCode|string\.char)\s*\(\s*([\d,\s]{1,400})\)")
+_EXPANDED = re.compile(r"(?:\b[\w.]+\.)?(?:expanduser|expand_path)\(\s*(\"[^\"]*\"|'[^']*')\s*\)")
+_HOMES = re.compile(
+    r"(?:str\(\s*)?(?:pathlib\.)?Path\.home\(\)\)?|os\.environ(?:\.get\(|\[)[\"']HOME[\"'][)\]]|process\.env\.HOME\b"
+    r"|os\.homedir\(\)|\bDir\.home\b|ENV\[[\"']HOME[\"']\]"
+)
 _PLUS = re.compile(r"[\"']\s*(?:\+|\.\.?(?=[\s\"'])|~)\s*[\"']|\"\s+\"|'\s+'")
 _LIST = re.compile(r"[\[(]\s*((?:\"[^\"\\]*\"|'[^'\\]*')(?:\s*,\s*(?:\"[^\"\\]*\"|'[^'\\]*'))+)\s*,?\s*[\])]")
 _TURNS = re.compile(r"\[::-1\]|revers|strrev|\brev\b")
@@ -30,7 +35,8 @@ def folded(code: str) -> list[str]:
     if not re.search(r"[\"']", code) or len(code) > _LONGEST:
         return []
     spend(10 + len(code) // 10)
-    plain = _PLUS.sub("", _CHARACTER.sub(_characters, _CODE.sub(_character, code)))
+    code_ = _HOMES.sub('"~"', _EXPANDED.sub(r"\1", code))
+    plain = _PLUS.sub("", _CHARACTER.sub(_characters, _CODE.sub(_character, code_)))
     found = [plain] if plain != code else []
     found += [f"'{text}'" for text in dict.fromkeys(_made(plain)) if text.isprintable() and "'" not in text]
     return found

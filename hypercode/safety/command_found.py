@@ -82,7 +82,7 @@ class Found:
 
     def assign(self, node: Node) -> None:
         word = self.take(node.start_byte, node.end_byte, [node])
-        match = re.match(r"[A-Za-z_]\w*(?=\+?=)", word.raw)
+        match = re.match(r"[A-Za-z_]\w*(?=(?:\[[^]]*\])?\+?=)", word.raw)
         value = node.child_by_field_name("value")
         name = match[0] if match else ""
         if value is not None and value.type == "array":

@@ -50,6 +50,7 @@ _SHELL_OUT = re.compile(r"!\s*([^\n\"']+)|(?:^|[;\d$/}\n])[^\S\n]*e\s+([^\n\"']+
 _GUESSES = ("rm", "dd", "mv", "chmod")
 _STREAMS = {"sed", "gsed"}
 _SED_RUNS = re.compile(r"s([^\w\s\\])((?>\\.|(?!\1)[^\\])*+)\1((?>\\.|(?!\1)[^\\])*+)\1[gpiImM\d]*e", re.S)  # s/…/…/e
+_SETS = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
 _MOST_LITERALS, _MOST_CHOICES = 100, 8
 _FED = {"source", ".", "parallel", "at", "batch", "crontab", "newgrp", "ssh", "su", "sg", "script"}
 """Other programs that read commands from their input."""
@@ -182,11 +183,21 @@ class Line:
             self._await(pending, ((t, again) for t in with_input(words, handed)))
         self.beyond |= bool(pending) or (bool(texts) and self.depth >= _NEST)
         for text, behind in texts if self.depth < _NEST else ():
-            values = {**item.values, **positional(behind)}
+            values = {**item.values, **self._set_before(item), **positional(behind)}
             inner = Line(text, self.workspace, self.home, item.folders, self.depth + 1, values)
             views += [replace(v, tail=False) for i in inner.items for v in inner.views(i)]
             self.beyond |= inner.beyond
         return views
+
+    def _set_before(self, item: Item) -> dict[str, frozenset[str]]:
+        """What `env`, and the like, sets for the shell it starts; and its words, if they may be handed to a script."""
+        words = [f.text for w in item.simple.words for f in forms(w, item.values, self.home)]
+        spend(len(words))
+        out = {m[1]: frozenset({m[2]}) for w in words if (m := _SETS.match(w))}
+        given = (
+            frozenset(w for w in words[1:] if not w.startswith("-")) if item.simple.stdin or self.given.written else ()
+        )
+        return {**out, **(dict.fromkeys("123456789", frozenset(given)) if given and len(given) < 20 else {})}
 
     def _choices(self, item: Item) -> Iterator[list[Form]]:
         """The command once for each value of a variable that names the program, or its verb."""
@@ -210,6 +221,7 @@ class Line:
         spend(1)
         name = base(words[0].shortest).lower()
         extra = [Form(w.raw) for w in item.simple.stdin] if interprets(name) else []
+        extra += [f for w in item.simple.stdin for f in forms(w, item.values, self.home)] if extra else []
         if LANGUAGES.fullmatch(name):
             extra += [Form(t) for w in item.simple.words if w.holes for t in given_here(w.raw)]
             extra += [Form(t) for a in [*words[1:], *extra] for t in folded(a.text)]

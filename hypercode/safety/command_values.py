@@ -30,6 +30,9 @@ _TAKERS = {"tee", "dd", "sponge", "touch", *_COPIERS}
 _SIEVES = re.compile(r"[ef]?grep|rg|ag|head|tail|awk|sed|fzf|comm")
 _FILTERS = {"rev", "base64", "base32", "xxd", "tr"}
 _LISTS_ALL = {"-z", "-c", "--cached"}
+_ROW = re.compile(r"([A-Za-z_]\w*)\+?=\((.{0,2000})\)", re.S)
+_ELEMENT = re.compile(r"(?:\[[^]]*\]=)?((?:'[^']*'|\"[^\"]*\"|[^\s'\"])+)")
+_EVALUATED = re.compile(r"(?:^|[;&\s])([A-Za-z_]\w*)=([^\s;&|]*)")
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
 _EVALUATES = re.compile(r"@P\}|\(\(|\$\[|\[\[|\s-(?:eq|ne|lt|le|gt|ge|v)\s|\b(?:let|declare|typeset|test|unset)\b")
 _ALIAS = re.compile(r"alias\.([\w-]+)")
@@ -86,7 +89,10 @@ class Given:
 
     def _assigned(self) -> Iterator[tuple[str, Word]]:
         for simple in self.script.commands:
-            yield from simple.assigns
+            yield from ((name.split("[", 1)[0], word) for name, word in simple.assigns)
+            if simple.words and simple.words[0].raw == "eval":
+                texts = [f.text for w in simple.words[1:] for f in forms(w, self.values, self.home)]
+                yield from ((m[1], decode(m[2])) for t in texts for m in islice(_EVALUATED.finditer(t), _MOST))
 
     def _declared(self) -> Iterator[tuple[str, Word]]:
         """Variables set by a command: `export d=…`, `printf -v d …`, `: ${d:=…}`."""
@@ -95,6 +101,8 @@ class Given:
             spend(len(simple.words) // 4)
             if first in _DECLARERS:
                 yield from (pair for w in simple.words[1:] if (pair := _parted(w)))
+                for match in (_ROW.match(w.raw) for w in simple.words[1:]):
+                    yield from ((match[1], decode(t)) for t in _ELEMENT.findall(match[2])) if match else ()
             for word in simple.words:
                 for match in _DEFAULT.finditer(word.raw) if "=" in word.raw and "${" in word.raw else ():
                     yield from ((match[1], decode(p.alt)) for p in word.pieces if p.text == match[1] and p.alt)
@@ -105,7 +113,8 @@ class Given:
     def _rows(self) -> Iterator[tuple[str, list[Word]]]:
         """Names that stand for several words in a row: arrays, and all that a function or `set` is given."""
         for simple in self.script.commands:
-            names = {name for name, _ in simple.assigns if re.search(rf"\b{name}\+?=\(", simple.text[:_LONGEST])}
+            names = {name for name, _ in simple.assigns if f"{name}=(" in simple.text or f"{name}+=(" in simple.text}
+            spend(5 * len(names) + len(names) * len(simple.text) // 50)
             yield from ((n, [w for s in self.script.commands for m, w in s.assigns if m == n]) for n in sorted(names))
             if simple.words and (simple.words[0].raw in self.script.functions or simple.words[0].raw == "set"):
                 words = [w for w in simple.words[1:] if w.raw != "--"]
@@ -113,12 +122,14 @@ class Given:
 
     def _positional(self) -> Iterator[tuple[str, Word]]:
         """What the line hands to its own functions, and by `set`, as `$1`, `$@` and the like."""
+        shifts = any(s.words and s.words[0].raw == "shift" for s in self.script.commands)
         for simple in self.script.commands:
             if simple.words and (simple.words[0].raw in self.script.functions or simple.words[0].raw == "set"):
                 spend(3 * len(simple.words))
                 first = 2 if len(simple.words) > 1 and simple.words[1].raw == "--" else 1
                 for at, word in enumerate(simple.words[first:], 1):
-                    yield from ((name, word) for name in ("@", "*", *([str(at)] if at < 10 else [])))
+                    places = range(1, min(at, 9) + 1) if shifts else range(at, at + 1) if at < 10 else ()
+                    yield from ((name, word) for name in ("@", "*", *map(str, places)))
 
     def _said(self) -> Iterator[str]:
         """What the line's own echo and printf print, each as a text of its own."""
@@ -159,6 +170,8 @@ class Given:
         if not readers:
             return
         texts = [*self.said, *self.fed]
+        signs = {c for v in self.values.get("IFS", ()) for c in v} - {UNKNOWN}
+        texts += [t.translate(dict.fromkeys(map(ord, signs), " ")) for t in texts] if signs else []
         handed = frozenset({UNKNOWN, *texts[:_MOST], *rows(texts)[:_MOST], *(f.text for f in self.found)})
         names = {w.raw for s in readers for w in s.words[1:] if w.raw.isidentifier()}
         self.values.update(dict.fromkeys(names | {"REPLY"}, handed))
@@ -218,12 +231,14 @@ class Given:
 
     def sieved(self, texts: Sequence[str]) -> list[str]:
         """What the line's own filters, such as `rev`, make of some texts, one behind the other."""
-        parts = list(texts)
-        for simple in self.script.commands:
-            head = base(simple.words[0].raw) if simple.words else ""
-            if head in _FILTERS:
-                parts += filtered(parts[:_MOST], head, [f.text for f in self._words(simple)[1:]]) or []
-        return parts[len(texts) :]
+        parts = [t for t in texts if t]
+        start = len(parts)
+        filters = (s for s in self.script.commands if s.words and base(s.words[0].raw) in _FILTERS)
+        for simple in islice(filters, 16):
+            spend(10 + 4 * len(parts[:_MOST]))
+            name, *args = [f.text for f in self._words(simple)]
+            parts += filtered(parts[:_MOST], base(name), args) or []
+        return parts[start:]
 
     def fetched(self, programs: Set[str]) -> set[str]:
         """Variables filled with what one of these programs prints, or with what is read."""

@@ -159,7 +159,9 @@ def _runs_download(views: list[View]) -> bool:
         if "." in a.text or not a.text.startswith("-")
     }
     fetched |= {name.rsplit(":", 1)[-1] for name in fetched}
-    fetched |= {base(a.shortest) for v in views if v.name in ("tee", "dd", "sponge") for a in v.args}
+    fetched |= {
+        base(a.shortest.removeprefix("of=")) for v in views if v.name in ("tee", "dd", "sponge") for a in v.args
+    }
     fetched |= {base(r.target.raw) for v in views for r in v.simple.redirects if r.target and ">" in r.op}
     run = {
         base(a.shortest)
