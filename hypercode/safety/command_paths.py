@@ -47,6 +47,7 @@ _NAMES = (
     "server.key",
     "server.pem",
 )
+_ENDINGS = [known[2:] for known in KEY_FILES if re.fullmatch(r"\*\.\w+", known)]
 _BACKUP = re.compile(r"(?:~|#|\.~\d+~|\.(?:bak|orig|old|save|swp|swo))+$|^#")  # what editors and careful people add
 _TEMPLATES = ("example", "sample", "template", "dist", "defaults", "default")
 _PERSISTENT = [
@@ -187,8 +188,11 @@ def project_secret(path: str) -> bool:
         return any(_pattern(known)(name) for known in _PROJECT) or "/.git/config" in path + "/"
     if name.startswith((".", "[")) and any(_could_be(name, k) for k in (".env", ".env.local", ".env.production")):
         return True
-    stem = name.split(".", 1)[0]
-    return sum(c not in "*?[]" for c in stem) >= 2 and any(_could_be(name, k) for k in _NAMES)
+    stem, _, ending = name.partition(".")
+    ending = ending.rsplit(".", 1)[-1]
+    if sum(c not in "*?[]" for c in stem) >= 2 and any(_could_be(name, k) for k in _NAMES):
+        return True
+    return sum(c not in "*?[]!^-" for c in ending) >= 2 and any(_could_be(ending, k) for k in _ENDINGS)
 
 
 @lru_cache(4096)

@@ -173,6 +173,14 @@ case "$API_TOKEN" in a*) echo a;; esac
 sed 's/[/]/w x/' y
 sed 's|[|]|gw x|' y
 git config --get sendemail.smtppass
+cat pro*.env
+cat p?od.env
+head s*.pem
+grep -r x a*.key
+cat [a-z]*.pem
+cat *.p[e]m
+cat *.en?
+for f in x*.env; do cat "$f"; done
 case x in a) touch x;; esac
 case x in a) ls;; esac > x
 """
