@@ -356,6 +356,19 @@ def _set(name: str, args: Sequence[Form]) -> Reading:
     return Reading("shell option", here=False)
 
 
+_PIP = {
+    "list": Spec("none", "lev", "local user editable not-required verbose", "", "format exclude"),
+    "show": Spec("text", "fv", "files verbose", least=1, risky=True),
+    "check": Spec("none"),
+}
+
+
+def _pip(name: str, args: Sequence[Form]) -> Reading:
+    if not args or args[0].text not in _PIP or not args[0].sure:
+        raise Refused("not on the list of readers")
+    return arguments(f"{name} {args[0].text}", _PIP[args[0].text], args[1:])
+
+
 def _id(name: str, args: Sequence[Form]) -> Reading:
     return arguments(name, Spec("text", TABLE["id"].short, TABLE["id"].long, most=1), args)
 
@@ -376,4 +389,6 @@ _SPECIAL: dict[str, Callable[[str, Sequence[Form]], Reading]] = {
     "command": _command,
     "set": _set,
     "id": _id,
+    "pip": _pip,
+    "pip3": _pip,
 }

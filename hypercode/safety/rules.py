@@ -47,7 +47,7 @@ class Rule:
         seen, wanted = _base(name), _base(head)
         if not seen or not (_same_program(seen, wanted) or (glob and _may_name(seen, wanted))):
             joined = seen.split("-", 1)  # git-push, as it lies in git's own folder
-            if len(joined) == 1 or joined[0] != wanted:
+            if len(joined) == 1 or joined[0] != wanted or not (rest or wanted == "git"):
                 return False
             arguments = [joined[1], *arguments]
         if wanted == "git":

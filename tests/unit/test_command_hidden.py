@@ -180,6 +180,12 @@ grep -r x a*.key
 cat [a-z]*.pem
 cat *.p[e]m
 cat *.en?
+pip list --outdated
+pip list --index-url x
+pip list -o
+pip show $x
+pip --python x list
+pip list --log x
 for f in x*.env; do cat "$f"; done
 case x in a) touch x;; esac
 case x in a) ls;; esac > x
@@ -199,6 +205,9 @@ sed 's/[^/]*$//' f
 sed 's/[/]/e/' f
 git config --get remote.origin.url
 awk --version
+pip list
+pip3 list --format json
+pip show -f x y | head
 """
 
 
@@ -219,6 +228,11 @@ def test_a_deny_rule_sees_what_the_words_become(command):
 @pytest.mark.parametrize("command", lines(SPOKEN))
 def test_a_deny_rule_leaves_alone_what_only_speaks_of_it(command):
     assert decide(command, ["git push"]) != Decision.DENY
+
+
+@pytest.mark.parametrize(("rule", "command"), [("rm", "rm-old a"), ("npm", "npm-check a"), ("go", "go-task a")])
+def test_a_rule_of_one_word_covers_no_longer_name(rule, command):
+    assert decide(command, [rule]) != Decision.DENY
 
 
 @pytest.mark.parametrize("command", lines(ALWAYS))
