@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hypercode import events
-from hypercode.budget import Limits, added
+from hypercode.budget import Limits, added, billed
 from hypercode.errors import LimitReached, ModelError, StreamInterrupted
 from hypercode.events import Bus, Event
 from hypercode.execution import Approve, Around, Execution, Nowhere, Recorder, nothing_around
@@ -183,12 +183,12 @@ class Agent:
 
     def compacted(self, messages: Sequence[Message], reply: Reply | None = None) -> None:
         """Go on with the shorter conversation; `reply` has what the summary in it cost."""
+        if reply is not None:  # first: what was paid is paid, also where the program ends here
+            self.record("spent", usage=reply.usage, cost=reply.cost)
+            self._add_up(reply)
         if len(messages) != len(self.messages) or any(a is not b for a, b in zip(messages, self.messages, strict=True)):
             self.messages = list(messages)
             self.record("compaction", messages=self.messages)
-        if reply is not None:
-            self.record("spent", usage=reply.usage, cost=reply.cost)
-            self._add_up(reply)
 
     def drop_answer(self) -> int:
         """Take the last answer out of the conversation, what tools did stays; the number of messages that are gone."""
@@ -335,7 +335,8 @@ class Agent:
             if message is None and turn.outcome == "complete":
                 self.bus.emit(events.Notice("warning", "The model ended its turn without an answer."))
             if message is not None:
-                self.journal.append("assistant", message=message, finish_reason=turn.reply.finish_reason)
+                paid: dict[str, Any] = {"turn": turn.number, "usage": turn.reply.usage, "cost": turn.reply.cost}
+                self.journal.append("assistant", message=message, finish_reason=turn.reply.finish_reason, **paid)
                 self.messages.append(message)
                 self.bus.emit(events.AssistantMessage(message, turn.reply.finish_reason))
             self._add_up(turn.reply)
@@ -361,7 +362,7 @@ class Agent:
         if reply.usage:
             self.usage = added(self.usage or {}, reply.usage)
         if reply.cost is not None:
-            self.cost = (self.cost or 0.0) + reply.cost
+            self.cost = billed(self.cost or 0.0, reply.cost)
             self._last_cost = reply.cost
             if told := self.limits.passed(self.cost, reply.cost):
                 self.bus.emit(events.Notice("warning", told))

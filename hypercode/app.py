@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,9 @@ from hypercode.memory.fit import Fit
 from hypercode.memory.instructions import Instructions
 from hypercode.memory.sessions import find, latest, path_of
 from hypercode.memory.skills import Skills
-from hypercode.parts import client_for, gate_for, keys_of, memory_for, secrets_of, toolbox_for
+from hypercode.memory.undo_sessions import UndoSessions
+from hypercode.messages import system
+from hypercode.parts import client_for, gate_for, keys_of, memory_for, secrets_of, toolbox_for, undo_for
 from hypercode.process import child_environment
 from hypercode.safety.approval import Asker, Gate, Mode
 from hypercode.safety.redact import Redactor
@@ -72,8 +75,13 @@ class App:
     box_said: str = ""
     _started: bool = False
     _probing: asyncio.Future[None] | None = None
-    _undo: Undo | None = None
-    _undo_of: str = ""
+    _untold: list[str] = field(default_factory=list)
+    undos: UndoSessions = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make what takes changes back."""
+        tell = lambda text: self.bus.emit(events.Notice("info", text))  # noqa: E731
+        self.undos = UndoSessions(partial(undo_for, self.folders, self.gate.files, notify=tell, said=set()))
 
     @property
     def bus(self) -> Bus:
@@ -89,8 +97,7 @@ class App:
         self.extensions.attach()
         cwd = str(self.agent.context.workspace)
         self.bus.emit(events.SessionStart(self.session, self.config.model, cwd, __version__))
-        for notice in self.config.notices:
-            self.bus.emit(events.Notice("warning", notice))
+        self._tell(*self.config.notices)
         self.extensions.tell()
         if self.local is not None:
             self.local.client.begin()
@@ -128,22 +135,7 @@ class App:
     @property
     def undo(self) -> Undo:
         """What takes the changes of this conversation back; made when it is first needed."""
-        if self._undo is not None and self._undo_of != self.session:
-            self._undo.close()
-            self._undo = None
-        if self._undo is None:
-            from hypercode.memory.undo import Undo
-
-            self._undo_of = self.session
-            self._undo = Undo(
-                self.folders.state / "undo",
-                self.gate.files,
-                session=self.session,
-                skip=self.folders.own,
-                pending=self.folders.state / "pending",
-                notify=lambda text: self.bus.emit(events.Notice("info", text)),
-            )
-        return self._undo
+        return self.undos.of(self.session)
 
     def undoable(self, tool: Tool, values: Mapping[str, Any]) -> AbstractAsyncContextManager[Callable[[], bool]]:
         """A step that `undo` can take back, around an attempt of a tool that changes files."""
@@ -159,6 +151,11 @@ class App:
         workspace = self.agent.context.workspace
         self.instructions, self.skills = memory_for(self.config, self.folders, workspace, self.instructions)
         self.agent.tools = toolbox_for(self.skills, self.local, self.extensions.tools)
+
+    def measure(self) -> None:
+        """Estimate how full the window is: the conversation is another one than that which the server has counted."""
+        messages = [system(self.agent.prompt()), *self.agent.messages]
+        self.fit.meter.changed(messages, self.agent.tools.schemas())
 
     def context_sizes(self) -> dict[str, int]:
         """About how many tokens each part of the next request takes."""
@@ -201,9 +198,11 @@ class App:
         self._close_journal()
         path = path_of(self.folders.state, self.agent.context.workspace, self.session)
         if path.exists() or self.agent.messages:
+            self.undos.leave(self.session)
             self.session = new_session_id()
             path = path.with_name(f"{self.session}.jsonl")
         self.agent.resume([], journal=Journal(path, redactor=self.redactor, on_failure=self._unsaved))
+        self.fit.meter.changed(())
 
     def saved_conversation(self, name: str) -> Path:
         """The file of the session of that id or name; of this folder's last one for an empty name.  Raises ConfigError."""
@@ -218,15 +217,12 @@ class App:
         opened = open_session(path, redactor=self.redactor, on_failure=self._unsaved, fresh=new_session_id())
         loaded = opened.loaded
         self.session = opened.journal.session
+        self.undos.forget()
         self.agent.resume(loaded.messages, journal=opened.journal, cut=loaded.broken, owed=loaded.owed, **loaded.spent)
         elsewhere = []
         if loaded.cwd and loaded.cwd != (here := str(self.agent.context.workspace)):
             elsewhere.append(f"This conversation began in {loaded.cwd}; the tools work here, in {here}.")
-        for notice in (*opened.notices, *elsewhere):
-            if self._started:
-                self.bus.emit(events.Notice("warning", notice))
-            else:
-                self.config.notices.append(notice)
+        self._tell(*opened.notices, *elsewhere)
         return loaded
 
     def rewind(self, place: int) -> str:
@@ -258,6 +254,12 @@ class App:
             return journal.read() if isinstance(journal, Journal) else Loaded(Path(), [])
         except ConfigError:  # the file is gone, and said so
             return Loaded(Path(), [])
+
+    def _tell(self, *notices: str) -> None:
+        """Announce what is to be known, once the session has been announced itself."""
+        self._untold += notices
+        while self._started and self._untold:
+            self.bus.emit(events.Notice("warning", self._untold.pop(0)))
 
     def _keep_notice(self, notice: events.Notice) -> None:
         if self.agent.opened and getattr(self.agent.journal, "saved", False):
@@ -292,7 +294,7 @@ class App:
         self.gate.boxed, self.gate.readers_ask = box.full, not box.full
         self.box_said = box.describe()
         box.warm_up()
-        self.config.notices += box.recovered
+        self._untold += box.recovered  # a thread does not announce
 
     async def box_ready(self) -> None:
         """Wait until it is known which sandbox there is; the first call finds out."""
@@ -301,6 +303,7 @@ class App:
         if self._probing is None:
             self._probing = asyncio.ensure_future(asyncio.to_thread(self.probe_box))
         await asyncio.shield(self._probing)
+        self._tell()
 
     def finish(self, result: Result, *, code: int | None = None) -> int:
         """Announce the end of the session and return the exit code (`code` where a signal decided it)."""
@@ -314,8 +317,7 @@ class App:
     async def aclose(self) -> None:
         """Close the journal, let queued listeners finish and drop the connections."""
         self._close_journal()
-        if self._undo is not None:
-            self._undo.close()
+        self.undos.close()
         await self.extensions.aclose()
         await self.bus.aclose()
         await asyncio.to_thread(self.temp.close)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hypercode.errors import LimitReached
 
-__all__ = ["Limits", "added"]
+__all__ = ["Limits", "added", "billed", "counted"]
 
 _ROUNDING = 1e-9  # USD; sums of decimal fractions are not exact
+_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ class Limits:
         )
 
 
+def billed(*costs: float) -> float:
+    """The sum of costs in USD, without the last digits, which are the binary fractions' own."""
+    return round(sum(costs), _DIGITS)
+
+
 def added(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """Two usage objects of the API, which may be nested, added number by number."""
     result = dict(total)
@@ -64,5 +71,14 @@ def added(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
         elif isinstance(value, bool) or not isinstance(value, int | float):
             result[key] = value
         else:
-            result[key] = value + (old if isinstance(old, int | float) and not isinstance(old, bool) else 0)
+            sum_ = value + (old if isinstance(old, int | float) and not isinstance(old, bool) else 0)
+            result[key] = round(sum_, _DIGITS) if isinstance(sum_, float) else sum_
     return result
+
+
+def counted(usage: Mapping[str, Any] | None, *keys: str) -> int | None:
+    """The number of tokens at that place of a usage object; None where the server gives none, or something else there."""
+    value: Any = usage
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -48,7 +48,6 @@ PAUSE = 1.0
 _NEXT, _ALL, _STOP = Choice("n", "next"), Choice("a", "all the rest"), Choice("q", "stop")
 _PREFIX = "hypercode-demo-"
 _NEW = 60.0  # seconds
-_MESSAGES = ("/continue",)  # commands that become a message, which shows them
 _OWN = ("HYPERCODE_", "OPENROUTER_", "OPENAI_")
 
 
@@ -251,8 +250,9 @@ class Tour(Chat):
             self.screen.set_tail(["", *_cut(line, self.screen.columns)])
             await self._rest(KEY)
         await self._idle()
-        if self.plain or (text.startswith("/") and text not in _MESSAGES):
-            self.transcript.say(render.user_lines(self.transcript.style, text), kind="user")
+        if self.plain:
+            kind = "command" if text.startswith("/") and text[1:] not in commands.SENT else "user"
+            self.transcript.say(render.user_lines(self.transcript.style, text), kind=kind)
 
     def _stop_reply(self, event: events.TextDelta) -> None:
         """Ctrl-C in the middle of a reply, at the same place each time."""

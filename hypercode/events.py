@@ -134,7 +134,10 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionEnd:
-    """The call is over; `output` is what the model reads, `kind` the error's kind or null, `seconds` how long it took."""
+    """The call is over; `output` is what the model reads, `kind` the error's kind or null.
+
+    `seconds` is how long it took, without the time that a person was asked.
+    """
 
     call_id: str
     name: str

@@ -94,6 +94,8 @@ class Execution:
     results: dict[str, Message] = field(default_factory=dict)
     refused: int = 0
     _intended: set[str] = field(default_factory=set, init=False)
+    _asked: dict[str, float] = field(default_factory=dict, init=False)
+    """How many seconds it took until a call was allowed."""
 
     async def run(self, reply: Reply) -> None:
         """Run the calls in order; neighbours that only read, and are not the same, run side by side."""
@@ -163,7 +165,7 @@ class Execution:
         finally:
             if kind == "aborted":
                 output = "".join(printed)[-10_000:] + "[aborted by user]"
-            seconds = round(time.monotonic() - started, 6)
+            seconds = round(time.monotonic() - started - self._asked.pop(call.id, 0.0), 6)
             seen = _seen("".join(printed), output)
             self._intend(call, arguments, begun=False)
             self.answer(call.id, output, seconds=seconds, is_error=bool(kind), kind=kind or None, **seen)
@@ -221,7 +223,11 @@ class Execution:
             self.refused += error.kind == "refused"  # the gate would have said so too
             raise
         detail, confirm = (preview.text, preview.confirm) if preview else ("", None)
-        refusal = await self.approve(tool.name, tool.effect, values, detail=detail, confirm=confirm)
+        asked = time.monotonic()
+        try:
+            refusal = await self.approve(tool.name, tool.effect, values, detail=detail, confirm=confirm)
+        finally:
+            self._asked[call.id] = time.monotonic() - asked
         if refusal is not None:
             self.refused += refusal.for_want
             raise ToolError(refusal.kind, refusal.text)

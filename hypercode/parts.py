@@ -28,6 +28,7 @@ from hypercode.tools.skill import skill_tool
 if TYPE_CHECKING:
     from hypercode.llm.client import Client
     from hypercode.local_model import LocalModel
+    from hypercode.memory.undo import Undo
 
 __all__ = [
     "client_for",
@@ -43,6 +44,7 @@ __all__ = [
     "model_settings",
     "secrets_of",
     "toolbox_for",
+    "undo_for",
     "workspace_of",
 ]
 
@@ -250,6 +252,17 @@ def keys_of(config: Config, environ: Mapping[str, str]) -> Iterable[str]:
         words = str(value).split()
         if secret_kind(name) or any(secret_value(word, quoted=True, strict=True) for word in words):
             yield from (str(value), *words[-1:])
+
+
+def undo_for(
+    folders: Folders, files: FileGuard, session: str, *, notify: Callable[[str], object], said: set[str]
+) -> Undo:
+    """What takes the changes of a session back; what is in `said` was said before, and more is added to it."""
+    from hypercode.memory.undo import Undo  # a question and its answer need none
+
+    state = folders.state
+    store, pending = state / "undo", state / "pending"
+    return Undo(store, files, session=session, skip=folders.own, pending=pending, notify=notify, said=said)
 
 
 def further_folder(name: str, source: str | None = None) -> Path:

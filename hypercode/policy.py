@@ -47,7 +47,9 @@ def show_command(
     _print(f"{answer['decision']}")
     for part in verdict.parts:
         _print(f"  {part.decision:<10} {part.command}   ({part.rule})")
-    if verdict.grant:
+    if answer["decision"] != str(verdict.decision):
+        _print(f"  mode {config.mode} makes {answer['decision']} of {verdict.decision}")
+    if verdict.grant and answer["decision"] != str(Decision.AUTO):
         _print(f"  --allow {verdict.grant!r} would let it pass")
 
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hypercode import events
+from hypercode.budget import counted
 from hypercode.events import Bus
 from hypercode.safety.private_file import private_folder
 from hypercode.safety.redact import Redactor
@@ -352,10 +353,7 @@ def _tokens(usage: Mapping[str, Any] | None) -> dict[str, int]:
     """The token counts of a `usage` object under the names of the conventions."""
     counts = {}
     for name, keys in _TOKENS.items():
-        value: Any = usage
-        for key in keys:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(value, int) and not isinstance(value, bool):
+        if (value := counted(usage, *keys)) is not None:
             counts[name] = value
     return counts
 

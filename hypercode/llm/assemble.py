@@ -20,7 +20,7 @@ from hypercode.llm.sse import parse_int
 from hypercode.llm.think import SurrogateJoiner, ThinkSplitter
 from hypercode.messages import Reply
 
-__all__ = ["Assembler"]
+__all__ = ["Assembler", "forget"]
 
 _NO_FINISH = frozenset({"", "null", "none"})
 
@@ -328,3 +328,10 @@ def _same_block(block: dict[str, Any], piece: dict[str, Any]) -> bool:
         return False
     # without an index only pieces of text are known to belong together, up to the signature
     return piece.get("index") is not None or (piece.get("type") != "reasoning.encrypted" and not block.get("signature"))
+
+
+def forget(reply: Reply) -> None:
+    """Empty a reply of what an answer that was never shown had left in it."""
+    fresh = Reply()
+    for name in Reply.__slots__:
+        setattr(reply, name, getattr(fresh, name))

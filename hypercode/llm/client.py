@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from hypercode.errors import ModelError, ModelUnavailable, RequestRejected, StreamInterrupted
 from hypercode.events import Event, Notice
-from hypercode.llm.assemble import Assembler
+from hypercode.llm.assemble import Assembler, forget
 from hypercode.llm.errors import brief, http_error, no_stream_error, unreachable_error
+from hypercode.llm.oddities import Oddities
+from hypercode.llm.outline import log_request
 from hypercode.llm.quirks import (
     REFUSABLE,
     attribution,
@@ -28,7 +30,6 @@ from hypercode.llm.quirks import (
     host_of,
     is_loopback,
     is_openrouter,
-    oddities,
     refused_field,
     request_body,
 )
@@ -58,13 +59,14 @@ class Client:
     """A connection to one server.  `settings` may be replaced at any time; the next call uses the new ones.
 
     `last_sign_of_life` is the time (`time.monotonic`) of the last bytes of the current answer, keep-alives included;
-    `retries` counts the repetitions of all calls so far, and `retry_at` is the time of the last one or the next.
+    `retries` counts the repetitions of all calls so far, and `retry_at` is the time of the next one while it is waited for.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
         self.last_sign_of_life: float | None = None
         self.retries, self.retry_at = 0, 0.0
+        self._oddities = Oddities()
         self._sdk: openai.AsyncOpenAI | None = None
         self._sdk_for: tuple[Any, ...] = ()
         self._refused: dict[tuple[str, str], frozenset[str]] = {}
@@ -106,7 +108,7 @@ class Client:
                     raise
                 emit(Notice("warning", f"{model} cannot answer ({brief(error)}); trying {following} instead."))
             else:
-                for notice in oddities(settings, model, reply, messages):
+                for notice in self._oddities.of(settings, model, reply, messages):
                     emit(notice)
                 return
 
@@ -166,8 +168,11 @@ class Client:
                 wait = wait_before(attempt, error)
                 emit(Notice("warning", f"retrying in {seconds(wait)} ({brief(error)}), try {attempt} of {tries}"))
             self.retries, self.retry_at = self.retries + 1, time.monotonic() + wait
-            _reset(reply)
-            await asyncio.sleep(wait)
+            forget(reply)
+            try:
+                await asyncio.sleep(wait)
+            finally:
+                self.retry_at = 0.0
 
     async def _attempt(self, body: dict[str, Any], reply: Reply, emit: Emit, started: float) -> None:
         """Send the request once and read its stream."""
@@ -183,6 +188,7 @@ class Client:
             try:
                 async with asyncio.timeout(None) as scope:
                     stream.start(scope)
+                    log_request(body)
                     response = await _open(sdk, body)
                     self.last_sign_of_life = time.monotonic()
                     async for data in response.aiter_bytes():
@@ -385,13 +391,6 @@ def _raise_translated(error: Exception, settings: ModelSettings, *, begun: bool 
     if isinstance(error, openai.OpenAIError):
         raise RequestRejected(f"The request to {host} could not be made: {error}") from None
     raise error
-
-
-def _reset(reply: Reply) -> None:
-    """Forget what an answer that was never shown had left behind."""
-    fresh = Reply()
-    for name in Reply.__slots__:
-        setattr(reply, name, getattr(fresh, name))
 
 
 async def _quietly(closing: Any) -> None:

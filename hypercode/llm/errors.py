@@ -34,6 +34,14 @@ from hypercode.llm.sse import SSEReader, parse_object
 __all__ = ["brief", "http_error", "no_stream_error", "reported_error", "unreachable_error"]
 
 _MODEL = r"\bmodels?\b"
+_MOVED = "Check the base URL: it usually ends in /v1."
+_REFUSED = "Pick another model (/model or -m); with --debug the log has an outline of the request."
+_REJECTED = {
+    403: "Check what the key may do, or pick another model.",
+    405: _MOVED,
+    410: _MOVED,
+    413: "Shorten the conversation (/compact).",
+}
 
 
 def http_error(
@@ -180,9 +188,9 @@ def _advice(cls: type[ModelError], status: int | None, said: str, wait: float | 
     if cls is ContextOverflow:
         return "Shorten the conversation (/compact) or pick a model with a larger context."
     if status == 404 or (cls is RequestRejected and has(_MODEL, said)):
-        return "Pick another model, or check the base URL."
+        return "Pick another model (`hypercode models` lists them), or check the base URL."
     if cls is RequestRejected:
-        return "Check what the key may do, or pick another model." if status == 403 else ""
+        return _REJECTED.get(status or 400, _MOVED if status and status < 400 else _REFUSED)
     if wait is not None:
         return f"Wait {wait:.0f} s, or pick another model."
     if status == 429:

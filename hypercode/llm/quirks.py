@@ -5,6 +5,7 @@ What a host is known to need is done at once; what it refuses with a 400 is left
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -14,9 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hypercode.errors import ModelError
-from hypercode.events import Notice
+from hypercode.llm.roles import ALTERNATION, SYSTEM, reordered, roles_refused
 from hypercode.llm.settings import ModelSettings
-from hypercode.messages import Message, Reply, well_formed
+from hypercode.messages import Message, well_formed
 
 __all__ = [
     "REFUSABLE",
@@ -25,7 +26,6 @@ __all__ = [
     "host_of",
     "is_loopback",
     "is_openrouter",
-    "oddities",
     "refused_field",
     "request_body",
 ]
@@ -42,8 +42,11 @@ REFUSABLE = {
     "extra_content": "extra_content of earlier answers",
     "provider_specific_fields": "provider_specific_fields of earlier answers",
     "thought_signature": "thought_signature of earlier answers",
+    ALTERNATION: "messages of one side in a row",
+    SYSTEM: "a system message",
+    "tool_call_ids": "the ids of earlier calls, which get others",
 }
-"""Fields that a request can do without, and what to call them."""
+"""What a request can do without, mostly fields, and what to call it."""
 
 _IN_MESSAGES = frozenset(
     {"reasoning_details", "reasoning_content", "extra_content", "provider_specific_fields", "thought_signature"}
@@ -52,6 +55,9 @@ _REFUSAL = (
     r"unsupported|not (currently )?(supported|permitted|allowed|recogni[sz]ed|valid|accepted)|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)"
     r"|invalid|no such|isn't supported|does not support|only allowed|additional propert"
 )
+_IDS = r"\btool[_ ]?(call|use)(s\b.{0,40}\bids?\b|[_ .]ids?\b).{0,200}(length|too long|pattern)"
+"""Mistral takes ids of nine letters and digits alone, OpenAI 40 characters at most, Anthropic no dots; others made them up."""
+_ID_LENGTH = 9
 _NOT_IN_NAMES = r"[^a-zA-Z0-9_-]"
 
 
@@ -96,7 +102,7 @@ def request_body(
         body["models"] = [model, *(m for m in settings.fallbacks if m != model)]
     if tools:
         body["tools"] = sorted(tools, key=lambda tool: str(tool.get("function", {}).get("name", "")))
-    body["messages"] = [_sendable(message, refused) for message in messages]
+    body["messages"] = reordered([_sendable(message, refused) for message in messages], refused)
     body["stream"] = True
     if not openrouter:
         body["stream_options"] = {"include_usage": True}
@@ -110,38 +116,14 @@ def request_body(
     return {k: v for k, v in body.items() if k not in refused}
 
 
-_CACHE_LOOKS = (1, 4, 16)
-"""With how many replies in a request it is looked at whether the cache was read."""
-
-
-def oddities(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[Message]) -> list[Notice]:
-    """What the person should know of an answer that is complete."""
-    notices = []
-    answered = reply.model or ""
-    if is_openrouter(settings.base_url) and answered in settings.fallbacks and answered != model:
-        notices.append(Notice("warning", f"{model} could not answer; this answer is by {answered}."))
-    if _misses_cache(settings, model, reply, sent):
-        why = '; cache_control = {type = "ephemeral"} in the configuration asks for it'
-        why = ", though cache_control asks for it" if "cache_control" in settings.extra_body else why
-        notices.append(Notice("warning", f"{model} read nothing from its cache, so the whole request is billed{why}."))
-    return notices
-
-
-def _misses_cache(settings: ModelSettings, model: str, reply: Reply, sent: Sequence[Message]) -> bool:
-    """Whether caching, which this kind of model does only when asked to, has not begun by the second call, or later.
-
-    Said a few times, not at each call; a request below Anthropic's least size for caching (1,024 tokens) is none to mention.
-    """
-    if "anthropic/" not in model or sum(message.get("role") == "assistant" for message in sent) not in _CACHE_LOOKS:
-        return False
-    usage = reply.usage or {}
-    details = usage.get("prompt_tokens_details") or {}
-    return details.get("cached_tokens") == 0 and (usage.get("prompt_tokens") or 0) > 1_024
-
-
 def refused_field(error: ModelError, sent: Mapping[str, Any], refused: frozenset[str]) -> str | None:
     """The dispensable field for which the server refused the request; None where it was something else."""
     text = str(error)
+    said = " ".join((*getattr(error, "__notes__", ()), text))
+    if order := roles_refused(said, sent.get("messages", ()), refused):
+        return order
+    if "tool_call_ids" not in refused and re.search(_IDS, said, re.IGNORECASE | re.DOTALL):
+        return "tool_call_ids"
     if error.status not in (400, 422) or not re.search(_REFUSAL, text, re.I):
         return None
     messages = sent.get("messages", ())
@@ -173,6 +155,8 @@ def _sendable(message: Message, refused: frozenset[str]) -> Message:
     """The message as this server takes it; the same object where nothing has to change."""
     dropped = [k for k in message if k in refused and k in _IN_MESSAGES]
     calls = message.get("tool_calls")
+    if "tool_call_ids" in refused and "tool_call_id" in message:
+        return {**message, "tool_call_id": _short_id(message["tool_call_id"])}
     if not dropped and not calls:
         return message
     kept = {k: v for k, v in message.items() if k not in dropped} if dropped else message
@@ -190,9 +174,16 @@ def _sendable_call(call: dict[str, Any], refused: frozenset[str]) -> dict[str, A
     legal = re.sub(_NOT_IN_NAMES, "_", name)[:64] or "unnamed"
     if legal != name:
         call = {**call, "function": {**function, "name": legal}}
+    if "tool_call_ids" in refused:
+        call = {**call, "id": _short_id(call.get("id"))}
     if any(k in refused for k in call):
         call = {k: v for k, v in call.items() if k not in refused}
     return call
+
+
+def _short_id(ident: object) -> str:
+    """An id that each provider takes, the same for the same one."""
+    return hashlib.sha256(str(ident).encode("utf-8", "replace")).hexdigest()[:_ID_LENGTH]
 
 
 def _used(name: str, messages: Sequence[Message]) -> bool:

@@ -96,7 +96,8 @@ def wait_before(attempt: int, error: ModelError, rng: random.Random | None = Non
 def may_fall_back(error: ModelError) -> bool:
     """Whether another model of the same server may do better."""
     if isinstance(error, RequestRejected):
-        return error.status in (403, 404) or "model" in str(error).lower()
+        said = " ".join(getattr(error, "__notes__", ())) or str(error)  # without the advice
+        return error.status in (403, 404) or "model" in said.lower()
     if isinstance(error, ModelUnavailable):  # without a status there was no connection, or no answer at all
         return error.status is not None or error.retry_after is not None
     return isinstance(error, QuotaError | StreamInterrupted)

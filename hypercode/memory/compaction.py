@@ -18,7 +18,7 @@ from hypercode.events import Event, Notice
 from hypercode.memory import summary
 from hypercode.memory.shorten import drop_oldest, is_note, note, shortened
 from hypercode.memory.tokens import tokens_of
-from hypercode.messages import Message, Reply, check, data_of
+from hypercode.messages import Message, Reply, check, cut_by, data_of
 
 __all__ = ["KEEP_TURNS", "Compacted", "Plan", "compact", "plan_compaction"]
 
@@ -26,8 +26,8 @@ KEEP_TURNS = 3
 """How many of the last turns stay as they are, as long as they leave room."""
 
 Level = Literal["auto", "summary", "drop"]
-"""`auto`: no more than is needed; `summary`: everything old is replaced, as the person asks; `drop`: the last step, which needs
-no model."""
+"""`auto`: no more than is needed; `summary`: everything old is replaced, as the person asks, or nothing where no summary can be
+had; `drop`: the last step, which needs no model."""
 
 Complete = Callable[[Sequence[Message], Sequence[dict[str, Any]], Reply, Callable[[Event], None]], Awaitable[None]]
 Count = Callable[[Message], int]
@@ -141,8 +141,9 @@ async def compact(
 ) -> Compacted:
     """The conversation as `plan_compaction` describes it, with the same arguments.
 
-    `complete` writes the summary; without it, and where it fails, the oldest is left out instead.  It is asked twice at
-    most.  `focus` is what the person wants kept; `emit` gets the notices of the model call.
+    `complete` writes the summary; without it, and where it fails, the oldest is left out instead, but nothing at level
+    `summary` as long as all of it has room.  It is asked twice at most.  `focus` is what the person wants kept; `emit` gets
+    the notices of the model call.
     """
     whole, _ = check(messages)
     plan = plan_compaction(whole, window, reserve=reserve, keep=keep, level=level, count=count)
@@ -153,11 +154,17 @@ async def compact(
         return _done(whole, result, plan, count)
     old = [whole[place] for place in plan.replace]
     text, reply, problem = None, None, "there is no model to summarise it"
+    stays = level == "summary" and (plan.limit is None or plan.before <= plan.limit)
     if complete is not None:
         room = max(int(min(0.6 * window, window - reserve)), 500) if window else max(plan.before // 2, 500)
         text, reply, problem = await _summarise(old, complete, room, count, focus, emit)
+        if stays and text and reply and (cut := cut_by(reply.finish_reason)):
+            text, problem = None, f"the summary was cut off by {cut}"
     if text is None or count(note(text)) >= sum(map(count, old)):
-        said = f"The beginning is left out, without a summary: {problem or 'the summary was longer than what it stands for'}."
+        problem = problem or "the summary was longer than what it stands for"
+        if stays:
+            return _unchanged(whole, plan, f"The conversation stays as it is: {problem}.", reply)
+        said = f"The beginning is left out, without a summary: {problem}."
         return _dropped(whole, plan, keep, count, (said,), reply)
     first = plan.replace[0]
     gone = set(plan.replace)
@@ -194,6 +201,10 @@ async def _summarise(
             return text[:_NOTE_CHARACTERS], reply, ""
         return None, reply, "the model wrote no summary"
     return None, reply, problem
+
+
+def _unchanged(whole: list[Message], plan: Plan, said: str, reply: Reply | None) -> Compacted:
+    return Compacted(whole, None, 0, 0, plan.before, plan.before, (said,), reply)
 
 
 def _dropped(

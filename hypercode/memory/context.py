@@ -165,8 +165,10 @@ class Meter:
         return self.scaled(_raw(messages, schemas))
 
     def sent(self, messages: Iterable[Message], schemas: Sequence[dict[str, Any]] = ()) -> None:
-        """This request is on its way."""
+        """This request is on its way; as long as the server has not said how long it is, `reading` is the estimate."""
         self._raw = _raw(messages, schemas)
+        if self._reading.estimated or not self._reading.tokens:
+            self._reading = Reading(self.scaled(self._raw), None, estimated=True)
 
     def answered(self, usage: Mapping[str, Any] | None, answer: Message | None = None) -> None:
         """The server's usage of the request that was sent, None where it gave none; then the answer is estimated, too."""

@@ -158,6 +158,7 @@ class Fit:
     def _take(self, done: Compacted, head: Sequence[Message], tools: Sequence[dict[str, Any]]) -> None:
         if done.after < done.before or done.reply is not None:
             self.replace(done)
+        if done.after < done.before:
             self.meter.changed([*head, *done.messages], tools)
 
 

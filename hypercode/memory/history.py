@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hypercode.budget import added
 from hypercode.memory.records import Record, Scan, scan
 from hypercode.memory.session_file import open_to_read, read_all
+from hypercode.memory.spending import Spending
 from hypercode.messages import Message, check, tool_result, unanswered
 
 __all__ = ["Loaded", "load", "rebuild", "replaced"]
@@ -146,6 +146,7 @@ class _Building:
         ] = {}  # by the number of a message of the person's: how the reply before it broke off
         self._pieces: list[str] = []
         self._pieces_seq = 0
+        self._spending = Spending()
         self.unusable = 0
 
     def add(self, record: Record) -> None:
@@ -193,15 +194,10 @@ class _Building:
             loaded.model = _text(record.get("model")) or loaded.model
             loaded.cwd = _text(record.get("cwd")) or loaded.cwd
         elif kind == "turn_end":
-            loaded.turns += 1
             shown = record.get("ttft") is not None and record.get("outcome") != "complete"
             loaded.broken = _text(record.get("outcome")) or "" if shown else ""
-        if kind in ("turn_end", "spent"):
-            cost = record.get("cost")
-            if isinstance(cost, int | float):
-                loaded.cost = (loaded.cost or 0.0) + cost
-            if isinstance(usage := record.get("usage"), dict):
-                loaded.usage = added(loaded.usage or {}, usage)
+        if self._spending.add(kind, record):
+            loaded.turns, loaded.cost, loaded.usage = self._spending.turns, self._spending.cost, self._spending.usage
 
     def _message(self, seq: int, message: Any, role: str) -> None:
         if not _usable(message, role):

@@ -7,12 +7,13 @@ Record types and their fields::
                                     `typed` one that the message stands for; `replaces` is the number of the record of
                                     the same message without the files that go with it
     partial    text reasoning           what has arrived of a reply, in increments
-    assistant  message finish_reason    the whole reply; replaces the partials before it, and `instead_of` has the
-                                    numbers of those that could not be written
+    assistant  message finish_reason turn usage cost    the whole reply; replaces the partials before it, and `instead_of`
+                                    has the numbers of those that could not be written  (`so_far` as below)
     intent     call_id name arguments begun    before a call is run; where `begun` is false it was not, and this comes
                                     with its result
     result     message seconds is_error kind shown    (`shown`: the text that the person saw, or how much of the message)
-    turn_end   turn outcome usage cost  (`so_far`: turns, cost, model and name of the session, added here)
+    turn_end   turn outcome usage cost  what the reply of that turn has told of usage and cost is not added once more
+                                    (`so_far`: turns, cost, model and name of the session, added here)
     model      model                    from here on
     name       name                     what the person calls the session from here on
     notice     level text               what was announced
@@ -40,6 +41,7 @@ from hypercode.errors import ConfigError
 from hypercode.memory.history import Loaded, load, rebuild
 from hypercode.memory.records import RESERVED, encode, scan
 from hypercode.memory.session_file import APPEND, lock, open_to_read, read_all, sync_folder
+from hypercode.memory.spending import Spending
 from hypercode.safety.private_file import private_folder
 from hypercode.safety.redact import RedactedStream, Redactor
 
@@ -78,8 +80,7 @@ class Journal:
         self.seq = after.seq if after else 0
         self._redactor = redactor
         self._on_failure = on_failure
-        self._turns = after.turns if after else 0
-        self._cost = after.cost if after else None
+        self._spending = Spending(after.turns, after.cost) if after else Spending()
         self._model = after.model if after else None
         self._name = after.name if after else None
         self._fd = fd
@@ -179,8 +180,8 @@ class Journal:
             self._model = fields.get("model") or self._model
         elif kind == "name":
             self._name = fields.get("name")
-        elif kind in ("turn_end", "spent"):
-            fields = {**fields, "so_far": self._add_up(fields.get("cost"), turns=int(kind == "turn_end"))}
+        if self._spending.add(kind, fields):
+            fields = {**fields, "so_far": self._so_far()}
         self.seq += 1
         if kind == "assistant" and (dropped := [entry.seq for entry in self._waiting if entry.kind == "partial"]):
             self._waiting = [entry for entry in self._waiting if entry.kind != "partial"]
@@ -201,12 +202,9 @@ class Journal:
         except RecursionError:
             return "[not kept: it is nested too deeply]"
 
-    def _add_up(self, cost: Any, *, turns: int) -> dict[str, Any]:
-        self._turns += turns
-        if isinstance(cost, int | float):
-            self._cost = (self._cost or 0.0) + cost
+    def _so_far(self) -> dict[str, Any]:
         named = {"name": self._name} if self._name else {}
-        return {"turns": self._turns, "cost": self._cost, "model": self._model, **named}
+        return {"turns": self._spending.turns, "cost": self._spending.cost, "model": self._model, **named}
 
     def _increment(self, fields: dict[str, Any], sync: bool) -> bool:
         values = {}

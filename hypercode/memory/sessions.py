@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hypercode.budget import billed
 from hypercode.errors import ConfigError
 from hypercode.memory.records import Record, scan
 from hypercode.memory.session_file import is_open, open_to_read
@@ -138,7 +139,7 @@ def head(path: Path) -> Head | None:
         last=times[-1] if times else info.st_mtime,
         words=_first_words(first),
         model=_text(so_far.get("model")) or _text(start.get("model")),
-        cost=cost if isinstance(cost, int | float) else None,
+        cost=billed(cost) if isinstance(cost, int | float) else None,
         turns=turns if isinstance(turns, int) else 0,
         cwd=_text(start.get("cwd")),
         name=_name(first, last),

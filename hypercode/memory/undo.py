@@ -26,7 +26,7 @@ from hypercode.memory.undo_apply import bring_back
 from hypercode.memory.undo_restore import Restore
 from hypercode.memory.undo_store import Delta, Node, Step, Store
 from hypercode.memory.workspace_diff import compare
-from hypercode.memory.workspace_scan import DIGEST, SLACK, Limits, Scan, scan
+from hypercode.memory.workspace_scan import DIGEST, SECRET, SLACK, Limits, Scan, scan
 from hypercode.safety.facts import looks_binary
 from hypercode.safety.paths import Change, FileGuard
 from hypercode.safety.pending import Pending
@@ -69,7 +69,7 @@ class Undo:
     """The steps of a session in a workspace.
 
     `store_folder` is a folder of the program's state for all workspaces; `skip` are folders never looked into (the
-    program's own).  `notify` is told, on the event loop, what is not covered.  Where the store cannot be used nothing is
+    program's own).  `notify` is told, on the event loop, what is not covered and not yet `said`.  Where the store cannot be used nothing is
     recorded, and `problem` says so.
     """
 
@@ -84,6 +84,7 @@ class Undo:
         notify: Callable[[str], object] = lambda text: None,
         limits: Limits | None = None,
         limit: int = STORE_BYTES,
+        said: set[str] | None = None,
     ) -> None:
         self._guard = guard
         self._skip = [Path(os.path.realpath(path)) for path in (store_folder, *skip)]
@@ -94,7 +95,7 @@ class Undo:
         self._scanning = threading.Lock()
         self._open: ContextVar[_Open | None] = ContextVar("open_step", default=None)
         self._last: Scan | None = None
-        self._said: set[str] = set()
+        self._said: set[str] = set() if said is None else said
         self._steps: list[Step] = []
         self._notes: list[str] = []
         self.problem = ""
@@ -238,14 +239,13 @@ class Undo:
         with self._scanning:
             known = self._last or self._seen()
             found = self._scan(known)
-            fresh = self._last is None
-            self._last = found
+            fresh, self._last = self._last is None, found
             if found.read:
                 with contextlib.suppress(OSError):
                     self._save_seen()
         if fresh:
             with self._lock:
-                self._notes += found.notes()
+                self._notes += found.notes(without={SECRET})  # of these only changes are told
         return found
 
     def _after(self, opened: _Open, before: Scan) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hypercode.memory.undo_store import Delta, Node
-from hypercode.memory.workspace_scan import CTIME, DIGEST, INODE, MODE, MTIME, SIZE, WHY, Row, Scan
+from hypercode.memory.workspace_scan import CTIME, DIGEST, INODE, MODE, MTIME, SECRET, SIZE, WHY, Row, Scan
 
 __all__ = ["compare"]
 
@@ -26,8 +26,12 @@ class _Difference:
 
     def all(self) -> tuple[list[Delta], list[str]]:
         deltas = sorted([*self._files(), *self._folders()], key=lambda delta: delta.path)
-        lost = [d.path for d in deltas for node in (d.before, d.after) if node is not None and node.why]
-        notes = [_changed(list(dict.fromkeys(lost)))] if lost else []
+        lost = {d.path: node.why for d in deltas for node in (d.before, d.after) if node is not None and node.why}
+        secret = [path for path, why in lost.items() if why == SECRET]
+        other = [path for path in lost if path not in secret]
+        notes = [
+            _changed(paths, why) for paths, why in ((other, ""), (secret, ", as it usually holds secrets")) if paths
+        ]
         notes += [
             f"What happened in {path} cannot be undone: {why}."
             for path, why in self.after.closed.items()
@@ -90,9 +94,10 @@ class _Difference:
         return {row[INODE] for row in self.before.files.values()}
 
 
-def _changed(paths: Sequence[str]) -> str:
+def _changed(paths: Sequence[str], why: str) -> str:
     some = ", ".join(sorted(paths)[:3]) + (", …" if len(paths) > 3 else "")
-    return f"This cannot be undone for {len(paths)} file{'s' * (len(paths) != 1)} whose content is not kept: {some}."
+    plural = "s" * (len(paths) != 1)
+    return f"This cannot be undone for {len(paths)} file{plural} whose content is not kept{why}: {some}."
 
 
 def _same(one: Row, other: Row) -> bool:

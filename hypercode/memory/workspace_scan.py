@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -24,7 +24,7 @@ from hypercode.safety import files
 from hypercode.safety.path_rules import TEMPORARY, secret_name
 
 __all__ = [
-    "CTIME", "DIGEST", "INODE", "MODE", "MTIME", "SIZE", "SLACK", "WHY", "Limits", "Row", "Scan", "scan",
+    "CTIME", "DIGEST", "INODE", "MODE", "MTIME", "SECRET", "SIZE", "SLACK", "WHY", "Limits", "Row", "Scan", "scan",
 ]  # fmt: skip
 
 Row = list[Any]
@@ -33,6 +33,9 @@ Row = list[Any]
 SIZE, MTIME, CTIME, INODE, MODE, DIGEST, WHY, RACY = range(8)
 SLACK = 20_000_000
 """How many ns the clock of a file system may lag behind, so that two writes have the same time."""
+
+SECRET = "it usually holds secrets, which are not copied"
+"""Why a file with such a name is not kept."""
 
 _COARSE = 2_000_000_000
 _DEPTH = 100
@@ -66,10 +69,10 @@ class Scan:
     started: int = field(default_factory=time.time_ns)
     read: int = 0
 
-    def notes(self) -> list[str]:
-        """What undo does not cover here, in sentences; empty where it covers everything."""
+    def notes(self, *, without: Container[str] = ()) -> list[str]:
+        """What undo does not cover here, in sentences; empty where it covers everything, but for the reasons in `without`."""
         left = [(path, row[WHY]) for path, row in self.files.items() if row[WHY]]
-        reasons = dict.fromkeys(why for _, why in left)
+        reasons = dict.fromkeys(why for _, why in left if why not in without)
         notes = [_sentence([path for path, why in left if why == reason], "file", reason) for reason in reasons]
         for reason in dict.fromkeys(self.closed.values()):
             notes.append(_sentence([p for p, why in self.closed.items() if why == reason], "folder", reason))
@@ -272,7 +275,7 @@ class _Walk:
         elif self._kept + s.st_size > self._limits.total_bytes:
             why = f"beyond the {self._limits.total_bytes / 1e6:g} MB that are kept"
         elif self._secret(path, name):
-            why = "it usually holds secrets, which are not copied"
+            why = SECRET
         if why:
             row = _row(s, "", why)
             row[RACY] = row[RACY] or why.startswith("beyond")  # there may be room the next time

@@ -198,7 +198,7 @@ class Gate:
         if self.readers_ask and decision is Decision.AUTO:
             verdict = self.classify(command, readers_ask=True)
             decision = verdict.decision
-        strict = next((p.rule for p in verdict.parts if p.decision is verdict.decision), "")
+        strict = _why(verdict)
         grant = verdict.grant if verdict.decision is Decision.ASK else None
         if decision is Decision.AUTO and self.mode is not Mode.AUTO and (program := self._git_would_run(verdict)):
             decision = Decision.DENY if self.mode is Mode.PLAN else Decision.ASK
@@ -276,9 +276,10 @@ class Gate:
     def _denial(self, question: Question) -> tuple[str, str]:
         subject = question.subject if len(question.subject) <= 200 else question.subject[:200] + "…"
         if self.mode is Mode.PLAN and question.effect != "read":
+            way = "--mode edits or auto may allow it" if self.ask is None else "Shift-Tab and /mode change the mode"
             return (
                 "plan mode: nothing may be changed. Look around with the reading tools and answer with a plan",
-                f"Refused in plan mode: {question.tool} {subject!r}. --mode edits or auto may allow it.",
+                f"Refused in plan mode: {question.tool} {subject!r}. {way}.",
             )
         return f"not allowed ({question.reason})", f"Refused: {question.tool} {subject!r}: {question.reason}."
 
@@ -306,12 +307,21 @@ class Gate:
                 self.save_rule(question.rule)
 
 
+def _why(verdict: Verdict) -> str:
+    """What a line is asked for or denied: the first reason, or each of the dangers in it."""
+    rules = list(dict.fromkeys(part.rule for part in verdict.parts if part.decision is verdict.decision))
+    shown = rules[: 1 if verdict.decision is Decision.ASK else _REASONS]
+    more = f"; {len(rules) - _REASONS} more" if len(shown) == _REASONS < len(rules) else ""
+    return "; ".join(shown) + more
+
+
 def _widely(verdict: Verdict) -> bool:
     """Whether a line that only reads may read files of secrets that it does not name."""
     return verdict.decision is Decision.AUTO and any(reads_widely(part.command) for part in verdict.parts)
 
 
 _OPERATIONS: Sequence[str] = ("read", "write", "edit", "ls", "glob", "grep")
+_REASONS = 3
 _MAY = {"edit": "change files", "shell": "run programs"}
 
 

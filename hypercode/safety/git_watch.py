@@ -22,7 +22,7 @@ from hypercode.safety.bounded_read import start_of
 from hypercode.safety.git_config import looks_bare, runs
 from hypercode.safety.git_named import folders_of, named
 from hypercode.safety.obeyed import States, leads_to_obeyed, obeyed_names
-from hypercode.safety.path_rules import secret_name
+from hypercode.safety.path_rules import VAULTS, secret_name
 from hypercode.safety.sandbox_policy import git_folders
 
 __all__ = ["Folder", "Repositories", "looking_runs"]
@@ -190,6 +190,9 @@ class Repositories:
         found += (path for path in there if path.endswith("/.git"))
         self._bare = [path for path in there if not path.endswith("/.git")]  # git itself lays out submodules so
 
+    def _below_root(self, path: str) -> str:
+        return "" if path in self._roots else path[len(self.root_of(path)) :]
+
     def _is_written(self, path: str) -> bool:
         """Whether a command can write to a folder."""
         return path in self._roots or bool(self.root_of(path)) or _lies_in(path, self._linked)
@@ -225,9 +228,7 @@ class Repositories:
                     continue
                 folder = known.get(path)
                 if folder is None or folder.changed != status.st_ctime_ns or folder.inode != status.st_ino:
-                    folder = _listed(
-                        path, status, self._linked, inside="" if path in self._roots else os.path.basename(path)
-                    )
+                    folder = _listed(path, status, self._linked, inside=_telling(self._below_root(path)))
                 seen[path] = folder
                 if folder.has_git:
                     found.append(f"{path}/.git")
@@ -322,7 +323,7 @@ def _hidden_hooks(gits: Iterable[str]) -> str:
 
 
 def _listed(path: str, status: os.stat_result, linked: Collection[str], inside: str) -> Folder:
-    """What is in a folder, whose name is `inside` where it lies below a root; one that has just been changed is to be listed again the next time."""
+    """What is in a folder that lies `inside` of others; one that has just been changed is to be listed again the next time."""
     try:
         with os.scandir(path) as entries:
             listed = [(e.name, e.is_dir(follow_symlinks=False), e.is_symlink()) for e in entries]
@@ -346,9 +347,16 @@ def _listed(path: str, status: os.stat_result, linked: Collection[str], inside: 
     )
 
 
+def _telling(folder: str) -> str:
+    """Of the folders on the way those whose names may say that secrets lie below: the last two, hidden ones, vaults."""
+    *higher, above, last = ["", "", *folder.strip("/").split("/")]
+    kept = [name for name in higher if name.startswith(".") or name.casefold() in VAULTS]
+    return "/".join([*kept, above, last]).strip("/")
+
+
 @lru_cache(maxsize=8192)
 def _secret(name: str, folder: str) -> bool:
-    """As `secret_name`, which is slow for a deep path: of the folders the last says whether it is one of secrets."""
+    """As `secret_name`, which is too slow to ask it again for each folder that has such a name in it."""
     return secret_name(Path("/", folder, name), Path("/"))
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "SYSTEM_SECRETS",
     "TEMPORARY",
     "UNPACKED",
+    "VAULTS",
     "Op",
     "Places",
     "judge",
@@ -104,7 +105,8 @@ _KEPT = re.compile(
     r"(?:~|#|\.~\d+~|[._@-]\(?(?:bak|backup|bkp|bk|orig|original|old|prev|previous|save|saved|copy|sw[a-p]|tmp|temp|txt|"
     r"disabled|off|rpm(?:save|new|orig)|dpkg-(?:old|new|dist)|ucf-old|\d{1,14})\)?)+\Z|\A(?:\.?#|copy@of@)"
 )
-_VAULTS = {"secrets", ".secrets", ".credentials"}
+VAULTS = frozenset({"secrets", ".secrets", ".credentials"})
+"""Folders whose files are secrets, whatever they are called."""
 _TRANSLATIONS = {"locale", "locales", "lang", "langs", "i18n", "l10n", "intl", "translations"}
 # Of what lies in a folder of secrets: programs, texts, and what builds or packs them.
 _NO_SECRET = re.compile(
@@ -266,7 +268,7 @@ def _key_file(words: Words) -> bool:
     last = re.split("[._-]" if bare.startswith(".env") else "[.]", bare)[-1]
     if last in _TEMPLATES or last == "pub" or (last == "env" and bare.split(".")[0] in _TEMPLATES):
         return False
-    if not _VAULTS.isdisjoint(folders) and not _NO_SECRET.fullmatch(bare):
+    if not VAULTS.isdisjoint(folders) and not _NO_SECRET.fullmatch(bare):
         return True
     if bare == "auth.json" and not _TRANSLATIONS.isdisjoint(folders):
         return False

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from typing import Any, Protocol
 
-__all__ = ["SCENARIOS", "Out", "Scenario", "call", "event", "finish", "refuse", "scenario", "words"]
+__all__ = ["SCENARIOS", "Out", "Scenario", "call", "event", "finish", "healthy", "refuse", "scenario", "words"]
 
 
 class Out(Protocol):
@@ -90,12 +90,17 @@ async def refuse(out: Out, status: int, message: str, **headers: str) -> None:
     await out.end()
 
 
-@scenario
-async def _ok(out: Out) -> None:
-    """A healthy answer."""
+async def healthy(out: Out) -> None:
+    """A whole answer."""
     await out.start()
     await words(out)
     await finish(out)
+
+
+@scenario
+async def _ok(out: Out) -> None:
+    """A healthy answer."""
+    await healthy(out)
 
 
 @scenario
@@ -343,14 +348,6 @@ SCENARIOS |= {
         400, "maximum context length is 8192 tokens, not 9001", "The request is longer than the context."
     ),
 }
-
-
-@scenario
-async def _no_stream_options(out: Out) -> None:
-    """`stream_options` is refused; without it the answer is healthy."""
-    if "stream_options" in out.body:
-        return await refuse(out, 400, "Unrecognized request argument supplied: stream_options")
-    await _ok(out)
 
 
 @scenario

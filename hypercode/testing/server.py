@@ -26,6 +26,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Any
 
+from hypercode.testing import scenarios_refused as _scenarios_refused  # noqa: F401  adds to the scenarios
 from hypercode.testing.scenarios import SCENARIOS
 
 __all__ = ["FaultServer", "main"]

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from hypercode.budget import counted
 from hypercode.findings import verdict
 from hypercode.messages import Typed, text_of
 from hypercode.safety.approval import Mode
@@ -16,13 +17,16 @@ from hypercode.ui.clean import clean
 if TYPE_CHECKING:
     from hypercode.ui.repl import Chat
 
-__all__ = ["CONTINUE", "command", "continue_reply", "discover", "is_command", "names", "occupied", "run", "say"]
+__all__ = ["CONTINUE", "SENT", "command", "continue_reply", "discover", "is_command", "names", "occupied", "run", "say"]
 
 Command = Callable[["Chat", str], Awaitable[None]]
 _COMMANDS: dict[str, Command] = {}
 _ALSO = {"quit": "exit", "q": "exit", "clear": "new", "?": "help"}
 """What people type who come from elsewhere."""
 _BARE = ("exit", "quit", "?")
+
+SENT = frozenset({"continue", "init", "skill"})
+"""Commands that become a message, which shows them."""
 
 CONTINUE = "Continue exactly where your last reply was cut off; do not repeat what is already there."
 """What is said to the model to go on with a reply that was cut."""
@@ -90,6 +94,9 @@ async def run(chat: Chat, text: str) -> None:
             f"! There is no command /{clean(word, 'filename')}.{nearest} /help lists them{again}. A blank before the / sends it as text.",
         )
     else:
+        if not chat.plain and word not in SENT:  # a plain terminal shows what was typed
+            shown = render.user_lines(chat.transcript.style, text.strip())
+            chat.transcript.say(shown, kind="command")
         await function(chat, argument.strip())
     if chat.plain and not chat.busy:
         await chat.transcript.settled()
@@ -164,6 +171,7 @@ async def new(chat: Chat, argument: str) -> None:
         return
     chat.app.new_conversation()
     chat.last_turn = None
+    chat.app.measure()
     chat.refresh()
     say(chat, "A new conversation begins; the model knows nothing of what stands above.")
 
@@ -171,12 +179,13 @@ async def new(chat: Chat, argument: str) -> None:
 @command
 async def cost(chat: Chat, argument: str) -> None:
     """Show the tokens and the billed cost of this session."""
-    usage = chat.agent.usage or {}
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+    usage = chat.agent.usage
+    sent, received = counted(usage, "prompt_tokens") or 0, counted(usage, "completion_tokens") or 0
+    cached = counted(usage, "prompt_tokens_details", "cached_tokens")
+    from_cache = f", {cached} of those sent from the cache" if cached else ""
     lines = [
         f"turns: {chat.agent.turns}",
-        f"tokens: {usage.get('prompt_tokens', 0)} sent, {usage.get('completion_tokens', 0)} received"
-        + (f", {cached} of those sent from the cache" if cached else ""),
+        f"tokens: {sent} sent, {received} received{from_cache}",
         f"billed: {render.money(chat.agent.cost)}"
         if chat.agent.cost is not None
         else "billed: the server does not say",
@@ -190,7 +199,7 @@ async def context(chat: Chat, argument: str) -> None:
     style, sizes = chat.transcript.style, chat.app.context_sizes()
     lines = [f"{name:<16} ~{render.count(size):>7} tokens" for name, size in sizes.items()]
     lines.append(f"{'next request':<16} {chat.app.fit.meter.estimated(sum(sizes.values()))}")
-    known = ((chat.last_turn and chat.last_turn.usage) or {}).get("prompt_tokens")
+    known = counted(chat.last_turn.usage if chat.last_turn else None, "prompt_tokens")
     if known is not None:
         lines.append(style.bold(f"{'last request':<14}  {render.count(known):>7} tokens, as the server counts"))
     say(chat, *lines)

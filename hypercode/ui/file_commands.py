@@ -26,14 +26,14 @@ __all__ = ["add_dir", "diff", "permissions", "redo", "trust", "undo"]
 
 @command
 async def diff(chat: Chat, argument: str) -> None:
-    """Show what this session changed in files.
+    """Show what this conversation changed in files.
 
     What commands did to links, and to what git ignores, is not in it.
     """
     text = await asyncio.to_thread(chat.app.undo.diff, unified)
     style, width = chat.transcript.style, chat.screen.columns
     lines = [line for part in _files(text) for line in ("", *render.diff_lines(style, part, width, limit=200))]
-    say(chat, *(lines or ["Nothing was changed."]))
+    say(chat, *(lines or ["Nothing was changed in this conversation."]))
 
 
 def _files(text: str) -> list[str]:
@@ -49,17 +49,17 @@ def _files(text: str) -> list[str]:
 
 @command
 async def undo(chat: Chat, argument: str) -> None:
-    """Take back the last step that changed files.
+    """Take back the last step that changed files; right after /new that of the conversation before.
 
     What a command did to links, and to what git ignores, is not kept and stays; so does what is too large, which is said.
     """
-    await _step(chat, chat.app.undo.undo, "Taken back")
+    await _step(chat, lambda: chat.app.undos.undo(chat.app.session), "Taken back")
 
 
 @command
 async def redo(chat: Chat, argument: str) -> None:
     """Do again what was taken back last."""
-    await _step(chat, chat.app.undo.redo, "Done again")
+    await _step(chat, lambda: chat.app.undos.redo(chat.app.session), "Done again")
 
 
 async def _step(chat: Chat, act: Callable[[], Outcome], word: str) -> None:

@@ -9,7 +9,7 @@ from hypercode.errors import ModelError, ToolError
 from hypercode.llm import catalog
 from hypercode.memory.instructions import init_prompt
 from hypercode.messages import Typed
-from hypercode.ui import local_pick
+from hypercode.ui import local_pick, render
 from hypercode.ui.clean import clean
 from hypercode.ui.commands import command, occupied, say
 
@@ -28,6 +28,7 @@ async def learn_window(chat: Chat) -> None:
         return  # its window is known
     found = await _catalog(chat, quiet=True)
     chat.app.use_window(found.find(chat.app.config.model) if found else None)
+    chat.refresh()
 
 
 async def _catalog(chat: Chat, *, quiet: bool = False) -> Catalog | None:
@@ -66,6 +67,7 @@ async def model(chat: Chat, argument: str) -> None:
         chat.app.use_window(entry)
         if entry is None and found is not None and found.models:
             say(chat, f"! The server's list has no {clean(name, 'filename')!r}; it is asked for nevertheless.")
+        chat.refresh()
     say(chat, f"model: {clean(chat.app.config.model, 'filename')}")
 
 
@@ -128,6 +130,9 @@ async def _compact(chat: Chat, focus: str) -> None:
         agent.messages, agent.prompt(), agent.tools.schemas(), lambda event: None, focus=focus
     )
     say(chat, *(clean(notice) for notice in done.notices))
+    if done.summary is None and done.reply is not None and done.reply.cost is not None:
+        say(chat, f"Having asked for it cost {render.money(done.reply.cost)}.")
+    chat.refresh()
 
 
 @command

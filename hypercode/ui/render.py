@@ -189,8 +189,9 @@ def result_lines(
 def _last_lines(style: Style, shown: str, width: int) -> list[str]:
     text = clean(shown, "tool_output").strip("\n")
     lines = text.split("\n") if text else []
-    last = [f"  {style.dim(fit(line.expandtabs(4), width - 2))}" for line in lines[-FOLDED_LINES:]]
-    hidden = len(lines) - FOLDED_LINES
+    shown_lines = FOLDED_LINES + (len(lines) == FOLDED_LINES + 1)  # saying that one is hidden would take its place
+    last = [f"  {style.dim(fit(line.expandtabs(4), width - 2))}" for line in lines[-shown_lines:]]
+    hidden = len(lines) - shown_lines
     return [f"  {style.dim(f'… {_lines_said(hidden)} more above, Ctrl-O shows all')}", *last] if hidden > 0 else last
 
 
@@ -220,7 +221,7 @@ def diff_lines(style: Style, diff: str, width: int, limit: int = 60) -> list[str
             old, new = old + 1, new + 1
         elif raw:
             lines.append(style.dim(fit(raw, width)))
-    if len(lines) <= limit:
+    if len(lines) <= limit + 1:
         return lines
     half = limit // 2
     return [*lines[:half], style.dim(f"     ⋯ {len(lines) - 2 * half} more lines ⋯"), *lines[-half:]]

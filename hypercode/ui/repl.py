@@ -348,7 +348,7 @@ class Chat:
             self._show_queue()
 
     async def _ask(self, question: Question) -> Answer | None:
-        before = self.transcript.activity
+        before, since = self.transcript.activity, time.monotonic()
         await self.transcript.settled()
         self._asking = True
         self._status()
@@ -360,6 +360,7 @@ class Chat:
         finally:
             self._asking = False
             self.transcript.activity = before
+            self.transcript.waited(time.monotonic() - since)
             self._status()
         return render.answered(answer.key, answer.text)
 

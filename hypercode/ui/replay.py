@@ -105,7 +105,10 @@ def draw_last(loaded: Loaded, transcript: Transcript) -> None:
     transcript.say(render.user_lines(transcript.style, _bounded(said.text)), kind="user")
     steps = sum(isinstance(event, events.ToolExecutionEnd) for event in after[:-_LAST_EVENTS])
     if steps:
-        transcript.say([dim(f"… {steps} earlier steps; hypercode replay {loaded.session} shows them")], kind="left out")
+        transcript.say(
+            [dim(f"… {steps} earlier step{'s' * (steps != 1)}; hypercode replay {loaded.session} shows them")],
+            kind="left out",
+        )
     texts = _LAST_TEXT
     kept = []
     for event in reversed(after[-_LAST_EVENTS:]):

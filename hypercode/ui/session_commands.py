@@ -70,6 +70,8 @@ async def _show(chat: Chat, loaded: Loaded, *, ask: bool = True) -> None:
     from hypercode.ui.replay import draw_last
 
     chat.last_turn = None
+    chat.app.measure()
+    chat.refresh()
     draw_last(loaded, chat.transcript)
     left = unfinished(loaded) if chat.app.session == loaded.session else None  # of a copy the original goes on
     if left is not None:
@@ -100,8 +102,9 @@ async def _card(chat: Chat, loaded: Loaded, left: Unfinished) -> list[str]:
 
 
 def _listed(what: str, names: list[str] | tuple[str, ...]) -> list[str]:
-    more = [f"  … and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
-    return [*(f"  {what}: {_short(name)}" for name in names[:_LISTED]), *more]
+    shown = _LISTED + (len(names) == _LISTED + 1)
+    more = [f"  … and {len(names) - shown} more"] if len(names) > shown else []
+    return [*(f"  {what}: {_short(name)}" for name in names[:shown]), *more]
 
 
 def _short(text: str) -> str:
@@ -140,7 +143,8 @@ async def _pick(chat: Chat, words: str) -> None:
         chat.transcript.say([f"! There is no other saved conversation here{where}."])
         return
     title = f"Saved conversations (type to search, Enter, Esc){where}"
-    place = await _choose(chat, title, [session_line(h, folder=everywhere) for h in found], "" if everywhere else words)
+    lines = [session_line(head, width=chat.screen.columns, folder=everywhere) for head in found]
+    place = await _choose(chat, title, lines, "" if everywhere else words)
     if place is not None:
         await _resume(chat, found[place].path)
 
@@ -214,6 +218,7 @@ def _typed(chat: Chat, places: list[int]) -> dict[int, str]:
 def _back_to(chat: Chat, place: int) -> None:
     text = _typed(chat, [place])[place]
     chat.app.rewind(place)
+    chat.app.measure()
     later = "\n" + chat.screen.draft if chat.screen.draft else ""
     chat.transcript.say(
         ["Went back to before that message; the files stay as they are, the journal keeps what was said since."]

@@ -12,12 +12,22 @@ from hypercode.ui.clean import clean
 __all__ = ["session_line", "session_rows"]
 
 _SAID = 60  # cells of the first words that are shown
+_NARROW = 60  # columns
+_MARK = 6  # cells before a line in a picker
 _LEAST_SAID = 16  # cells below which they go on a row of their own
 
 
-def session_line(head: Head, *, folder: bool = False) -> str:
-    """A session on one line: time, name, first words, model, turns, cost, and its folder where asked for."""
+def session_line(head: Head, *, folder: bool = False, width: int = 0) -> str:
+    """A session on one line: time, name, first words, model, turns, cost, and its folder where asked for.
+
+    In a picker of a narrow terminal (`width` cells) the words come first, with room for month and time behind them.
+    """
     when, said, about = _parts(head, folder=folder)
+    if 0 < width < _NARROW:
+        when = when.partition("-")[2]
+        room = max(_LEAST_SAID, width - len(when) - _MARK - 2)
+        said = render.fit(said, room)
+        return "  ".join([f"{said}{'':<{room - render.cells(said)}}", when, about])
     return "  ".join([when, render.fit(said, _SAID), about])
 
 

@@ -124,10 +124,10 @@ def activity(transcript: Transcript, client: Any) -> str:
     if not transcript.activity:
         return ""
     waited = time.monotonic() - transcript.activity_since
-    if transcript.activity != "connecting":
-        return f"{transcript.activity} {render.duration(waited)}"
     if (left := getattr(client, "retry_at", 0.0) - time.monotonic()) > 0:
         return f"retrying in {math.ceil(left)} s"
+    if transcript.activity != "connecting":
+        return f"{transcript.activity} {render.duration(waited)}"
     doing, alive = getattr(client, "phase", "") or "connecting", ""
     last = getattr(client, "last_sign_of_life", None)
     if last is not None and is_loopback(client.settings.base_url):

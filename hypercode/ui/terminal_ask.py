@@ -76,7 +76,7 @@ def _rows(line: str, width: int) -> list[str]:
 
 def _indented(text: str) -> list[str]:
     lines = text.split("\n")
-    if len(lines) > 2 * _HEAD_AND_TAIL:
+    if len(lines) > 2 * _HEAD_AND_TAIL + 1:
         left_out = f"… {len(lines) - 2 * _HEAD_AND_TAIL} lines …"
         lines = [*lines[:_HEAD_AND_TAIL], left_out, *lines[-_HEAD_AND_TAIL:]]
     return [f"  {line}" for line in lines]

@@ -28,7 +28,7 @@ LONGEST_GAP = 0.75
 HELD = 2.0  # seconds that lines of our own wait for the end of a code block or list that streams
 OUTPUT_ROWS = 5
 _KEPT_OUTPUT = 400_000
-_PROSE = frozenset({"word", "notice", "greeting"})
+_PROSE = frozenset({"word", "command", "notice", "greeting"})
 
 
 class Transcript:
@@ -63,9 +63,7 @@ class Transcript:
         self._thought_since = self._held_since = 0.0
         self._calls: dict[int, LiveCall] = {}
         self._running: dict[str, LiveCall] = {}
-        self._wanted = asyncio.Event()
-        self._urgent = asyncio.Event()
-        self._idle = asyncio.Event()
+        self._wanted, self._urgent, self._idle = (asyncio.Event() for _ in range(3))
         self._idle.set()
         self._over = False
         self.follow(bus)
@@ -216,14 +214,16 @@ class Transcript:
     def _on_execution(self, event: events.ToolExecutionStart) -> None:
         self.now(f"running {clean(event.name, 'filename')}")
         call = next((c for c in self._calls.values() if c.call_id == event.call_id), None) or LiveCall(event.name)
-        call.name, call.arguments, call.call_id, call.started = (
-            event.name,
-            event.arguments,
-            event.call_id,
-            time.monotonic(),
-        )
+        call.name, call.arguments = event.name, event.arguments
+        call.call_id, call.started = event.call_id, time.monotonic()
         self._running[event.call_id] = call
         self._want(urgent=True)
+
+    def waited(self, seconds: float) -> None:
+        """The person was waited for: the clocks do not count that."""
+        self.activity_since += seconds
+        for call in self._running.values():
+            call.started = (call.started or 0.0) + seconds
 
     def _on_output(self, event: events.ToolOutput) -> None:
         call = self._running.get(event.call_id)
@@ -265,7 +265,7 @@ class Transcript:
         """A blank line where one kind of thing ends and another begins."""
         if self._last_kind and (kind != self._last_kind or kind == "user"):
             self._lines.append("")
-        self._last_kind = kind
+        self._last_kind = "word" if kind == "command" else kind  # its answer stands right below
 
     async def _draw_lines(self, value: tuple[str, list[str]]) -> None:
         """Lines of our own; while a text streams they wait until they can stand between two of its blocks."""

@@ -78,7 +78,7 @@ async def test_abort_at_every_event(harness, tmp_path):
         assert sent[: len(before)] == before, "nothing that was kept is lost"
         assert sent[-1]["content"].endswith("next") or h.agent.messages[-1]["content"] == "The end."
         starts = [e.call_id for e in h.of(events.ToolExecutionStart)]
-        assert starts == [e.call_id for e in h.of(events.ToolExecutionEnd)] or len(starts) == len(h.results())
+        assert starts == [e.call_id for e in h.of(events.ToolExecutionEnd)]
         assert len(h.of(events.TurnStart)) == len(h.of(events.TurnEnd))
     assert count > 25
     assert aborted > 20

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from hypercode import events
+from hypercode import events, execution
 from hypercode.agent import exit_code
 from hypercode.errors import AuthError, ModelUnavailable, RequestRejected, StreamInterrupted
 from hypercode.execution import MAX_CALLS
@@ -365,3 +366,18 @@ async def test_refused_requests_do_not_make_the_next_one_longer(harness):
     assert [len(messages) for messages in sent] == [2] * 6 + [4] * 6
     assert sent[0] == sent[5]
     assert sent[6] == sent[11]
+
+
+@pytest.mark.parametrize("yes", [True, False])
+async def test_the_time_that_a_person_takes_to_answer_is_not_the_tools(harness, monkeypatch, yes):
+    now = 50.0
+    monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=lambda: now))
+
+    async def ask(question):
+        nonlocal now
+        now += 100
+        return Answer(yes)
+
+    h = harness([script(Call("write", {"path": "a", "content": "x"}, "w")), "ok"], ask=ask)
+    await h.run()
+    assert [end.seconds for end in h.of(events.ToolExecutionEnd)] == [0]

@@ -177,9 +177,11 @@ def test_what_is_said_while_a_reply_streams_leaves_the_reply_whole(stage, begun)
         start = next(n for n, line in enumerate(chat.lines) if line.startswith("> go"))
         drawn = chat.lines[start + 2 :]
         chat.leave()
-    at = drawn.index("mode: plan")
-    assert (at == 0 or drawn[at - 1] == "", drawn[at + 1] in ("", ">")) == (True, True), "a line of its own"
-    whole = [*drawn[: at - 1], *drawn[at + 1 :]] if at else drawn[at + 2 :]
+    at = drawn.index("> /mode plan")
+    behind = at + 2
+    assert drawn[at + 1] == "mode: plan"
+    assert (at == 0 or drawn[at - 1] == "", drawn[behind] in ("", ">")) == (True, True), "lines of their own"
+    whole = [*drawn[: at - 1], *drawn[behind:]] if at else drawn[behind + 1 :]
     expected = printed(REPLY, 80, 40)
     assert whole[: len(expected)] == expected
 

@@ -166,3 +166,17 @@ def test_what_was_not_run_is_recorded_as_not_begun(session):
     failed = {r["message"]["tool_call_id"] for r in records if r["type"] == "result" and r["is_error"]}
     assert {"c0", "c3", "c7"} <= begun
     assert not begun & failed
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        (
+            "ask",
+            "ask\n  ask        pip install x   (not on the list of readers)\n  --allow 'pip install' would let it pass\n",
+        ),
+        ("auto", "auto\n  ask        pip install x   (not on the list of readers)\n  mode auto makes auto of ask\n"),
+    ],
+)
+def test_what_a_mode_makes_of_a_command_is_said(stage, mode, said):
+    assert stage().run("policy", "test", "--mode", mode, "--", "pip install x").stdout == said

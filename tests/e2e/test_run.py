@@ -61,7 +61,10 @@ def test_on_a_terminal_what_is_said_beside_the_answer_is_wrapped_between_words(s
     assert drawn[:2] == ["→ grep several words  that the banner of", "  the call shows"]
     begun = next(n for n, line in enumerate(drawn) if line.startswith("error: "))
     message = drawn[begun:]
-    assert " ".join(line.strip() for line in message).endswith(f" (400): {refusal['error']['message']}.")
+    assert " ".join(line.strip() for line in message).endswith(
+        f" (400): {refusal['error']['message']}. Pick another model (/model or -m); with --debug the log has an outline of"
+        " the request."
+    )
     assert len(message) > 3
     assert {line[:2] for line in message[1:]} == {"  "}
 
@@ -303,6 +306,7 @@ def test_debug_says_where_the_log_is(stage):
     assert path.stat().st_mode & 0o777 == 0o600
     assert "sk-test-not-a-key" not in path.read_text()
     assert "TurnEnd" in path.read_text()
+    assert " DEBUG request: model=" in path.read_text()
 
 
 def test_without_a_place_for_its_own_files_it_says_what_it_lacks(stage):

@@ -136,7 +136,7 @@ def test_a_state_folder_that_cannot_be_written(stage, how):
         state.parent.mkdir(parents=True)
         state.write_text("a file")
     else:
-        command = ["bash", "-c", f"ulimit -f 8; export PYTHONDONTWRITEBYTECODE=1; exec {HYPERCODE} run one"]
+        command = ["bash", "-c", f"ulimit -f 8; exec {HYPERCODE} run one"]
     done = subprocess.run(
         command,
         cwd=s.workspace,
@@ -680,3 +680,154 @@ def test_ten_thousand_records_are_resumed_quickly(tmp_path):
     whole = took(resume)
     print(f"{whole * 1000:.0f} ms, {whole / bare:.1f} times the JSON")
     assert whole < 8 * bare
+
+
+def test_what_a_conversation_changed_can_be_taken_back_after_new_too(stage):
+    """Right after /new it is the last change before it; once the new one changes files, only its own."""
+    made = [answer(call("write", {"path": f"{n}.txt", "content": "x"}, f"c{n}")) for n in range(2)]
+    s = stage(made[0], answer(text("zzone")), answer(text("zztalk")), made[1], answer(text("zztwo")))
+    with Chat(s, "--mode", "edits") as chat:
+        chat.prompt().say("first")
+        chat.shows("zzone")
+        chat.idle()
+        chat.say("/new")
+        chat.shows("A new conversation begins")
+        chat.say("/diff")
+        chat.shows("Nothing was changed in this conversation.")
+        chat.say("/undo")
+        chat.shows("Taken back: write 0.txt", "! This was done in the conversation before this one.")
+        chat.say("/redo")
+        chat.shows("Done again: write 0.txt")
+        chat.say("talk")
+        chat.shows("zztalk")
+        chat.idle()
+        chat.say("/new")
+        chat.say("/undo")
+        chat.wait(lambda: sum("Taken back: write 0.txt" in line for line in chat.lines) == 2)
+        chat.say("/undo")
+        chat.shows("There is nothing to undo in this conversation.")
+        chat.say("second")
+        chat.shows("zztwo")
+        chat.idle()
+        chat.process.kill()
+        chat.process.wait()
+    assert [p.name for p in s.workspace.glob("*.txt")] == ["1.txt"]
+    with Chat(s, "-c") as chat:
+        chat.prompt().say("/diff")
+        chat.shows("1.txt: nothing → file")
+        chat.say("/undo")
+        chat.shows("Taken back: write 1.txt")
+        chat.say("/redo")
+        chat.shows("Done again: write 1.txt")
+        chat.leave()
+
+
+def test_what_a_reply_cost_outlives_a_kill_while_its_calls_run(stage):
+    usage = {"prompt_tokens": 900, "completion_tokens": 9, "total_tokens": 909, "cost": 0.1}
+    asked = answer(call("bash", {"command": "echo zzhalf; sleep 60"}, "c1"), usage=usage)
+    s = stage(asked, answer(text("zzdone"), usage=usage), answer(text("zzmore"), usage=usage))
+    crashed(s, until=("intent", "zzhalf"))
+    assert (listed(s)[0]["turns"], listed(s)[0]["cost"]) == (1, 0.1)
+    with Chat(s, "-c", "--no-sandbox", columns=110, rows=40) as chat:
+        chat.wait("c continue")
+        assert chat.status.endswith(" · 909 tokens in all · $0.10")
+        chat.send("c")
+        chat.shows("zzdone")
+        chat.idle()
+        chat.say("more")
+        chat.shows("zzmore")
+        chat.wait(lambda: " · 2.7k tokens in all · $0.30 · " in chat.status)
+        chat.leave()
+    assert '"cost": 0.3,' in s.run("sessions", "--json").stdout
+
+
+def test_doctor_does_not_go_on_about_a_crash_that_was_told_of(stage):
+    s = stage(answer(call("bash", {"command": "echo zzhalf; sleep 60"}, "c1")), answer(text("zzdone")))
+    crashed(s, until=("intent", "zzhalf"))
+    with Chat(s, "-c", "--no-sandbox", columns=110, rows=40) as chat:
+        chat.wait("c continue")
+        chat.send("c")
+        chat.shows("zzdone", "hypercode ended while this was going on: bash")
+        chat.idle()
+        chat.say("/doctor")
+        chat.wait(lambda: any("that is needed" in line for line in chat.lines))
+        found = [line for line in chat.lines if re.match(r"(ok|warning|problem) +configuration", line)]
+        assert [line.split()[0] for line in found] == ["ok"], found
+        chat.leave()
+
+
+def test_the_status_line_shows_an_estimate_until_the_server_has_said(stage):
+    usage = {"prompt_tokens": 4200, "completion_tokens": 9, "total_tokens": 4209}
+    s = stage(answer(text("one"), usage=usage), hanging(text("zztwo")), answer(text("zzthree"), usage=usage))
+    s.run("run", "begin")
+    with Chat(s, "-c", columns=100) as chat:
+        chat.shows("the last of it", "one")
+        chat.wait(lambda: re.search(r" · context ~\d\.\dk tokens", chat.status))
+        chat.say("/new")
+        chat.shows("A new conversation begins")
+        chat.wait(lambda: "context" not in chat.status)
+        chat.say("on")
+        chat.shows("zztwo")
+        chat.wait(lambda: re.search(r" · context ~\d\.\dk tokens", chat.status))
+        chat.send("\x03")
+        chat.shows("[aborted]")
+        chat.idle()
+        chat.say("more")
+        chat.shows("zzthree")
+        chat.wait(lambda: " · context 4.2k tokens" in chat.status)
+        chat.say("/rewind more")
+        chat.shows("Went back to before")
+        chat.wait(lambda: re.search(r" · context ~\d\.\dk tokens", chat.status))
+        chat.send("\x03")
+        chat.wait(lambda: chat.draft == ">")
+        chat.leave()
+
+
+def test_another_model_is_in_the_status_line_at_once(stage):
+    with Chat(stage(), columns=100) as chat:
+        chat.prompt().idle()
+        chat.say("/model fake/other")
+        chat.wait(lambda: chat.status.startswith("fake/other · "))
+        chat.leave()
+
+
+def test_a_compaction_that_brought_no_summary_leaves_the_conversation_as_it_is(stage):
+    billed = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12, "cost": 0.02}
+    answers = [answer(text(f"answer {n} " + "word " * 300)) for n in range(5)]
+    s = stage(*answers, answer(text("I"), finish="content_filter", usage=billed), answer(text("zzafter")))
+    with Chat(s, columns=100) as chat:
+        for number in range(5):
+            chat.prompt().say(f"question {number}")
+            chat.shows(f"answer {number}")
+            chat.idle()
+        chat.say("/compact")
+        chat.shows("The conversation stays as it is: the summary was cut off by the provider's content filter.")
+        chat.shows("Having asked for it cost $0.0200.")
+        chat.wait(lambda: " · $0.0200 · " in chat.status)
+        chat.idle()
+        chat.say("and now")
+        chat.shows("zzafter")
+        chat.idle()
+        chat.leave()
+    assert [content for role, content in said(s) if role == "user"] == [*(f"question {n}" for n in range(5)), "and now"]
+    assert listed(s)[0]["cost"] == 0.02
+
+
+def test_a_file_of_secrets_is_only_spoken_of_when_a_command_changed_it(stage):
+    commands = ["cat other", "echo K=2 >> .env"]
+    asked = [answer(call("bash", {"command": command}, f"c{n}")) for n, command in enumerate(commands)]
+    s = stage(asked[0], answer(text("zzone")), asked[1], answer(text("zztwo")))
+    (s.workspace / ".env").write_text("KEY=1")
+    (s.workspace / "other").write_text("x")
+    with Chat(s, "--no-sandbox", "--mode", "auto", columns=140) as chat:
+        chat.prompt().say("first")
+        chat.shows("zzone")
+        chat.idle()
+        assert not [line for line in chat.lines if "holds secrets" in line]
+        chat.say("second")
+        chat.shows("zztwo")
+        chat.idle()
+        told = [line for line in chat.lines if "holds secrets" in line]
+        chat.leave()
+    assert len(told) == 1
+    assert "cannot be undone for 1 file whose content is not kept, as it usually holds secrets" in told[0]

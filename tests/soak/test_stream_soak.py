@@ -1,4 +1,4 @@
-"""Ten thousand random streams: any split, any end, any corruption."""
+"""Ten thousand random streams of each kind: any split, any end, any corruption."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
 
-from test_stream_fuzz import any_damage, any_end
+import test_stream_fuzz as dose
 
 pytestmark = pytest.mark.soak
 MANY = settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -18,10 +18,22 @@ MANY = settings(max_examples=10_000, deadline=None, suppress_health_check=list(H
 @given(st.data())
 @MANY
 def test_any_split_and_any_end(data):
-    any_end(data)
+    dose.any_end(data)
 
 
 @given(st.data())
 @MANY
 def test_any_corruption(data):
-    any_damage(data)
+    dose.any_damage(data)
+
+
+@given(st.data())
+@MANY
+def test_any_unreadable_byte(data):
+    dose.any_unreadable_byte(data)
+
+
+@given(st.data())
+@MANY
+def test_any_recorded_answer_in_any_pieces(data):
+    dose.any_recorded(data)

@@ -62,6 +62,12 @@ def test_a_diff_line_that_looks_like_a_header_is_shown():
     assert lines == ["   1  x", "   2 --- old header"]
 
 
+def test_of_a_long_diff_never_a_single_line_is_left_out():
+    diff = "--- a\n+++ b\n@@ -1,7 +1,7 @@\n" + "".join(f"+{n}\n" for n in range(7))
+    assert render.diff_lines(PLAIN, diff, 40, limit=6) == [f"   {n + 1} +{n}" for n in range(7)]
+    assert render.diff_lines(PLAIN, diff, 40, limit=4)[2] == "     ⋯ 3 more lines ⋯"
+
+
 def test_results_fold():
     def lines(output, **kw):
         return render.result_lines(PLAIN, output, **({"is_error": False, "kind": None, "width": 60} | kw))
@@ -72,6 +78,8 @@ def test_results_fold():
     assert lines("x", shown="1\n2\n") == ["  1", "  2"]
     shown = "\n".join(map(str, range(1, 9)))
     assert lines("x", shown=shown) == ["  … 3 lines more above, Ctrl-O shows all", *(f"  {n}" for n in range(4, 9))]
+    assert lines("x", shown="1\n2\n3\n4\n5\n6") == [f"  {n}" for n in range(1, 7)], "one line is shown, not counted"
+    assert lines("x", shown="1\n2\n3\n4\n5\n6\n7")[:2] == ["  … 2 lines more above, Ctrl-O shows all", "  3"]
     assert lines("x", shown=DIFF)[1] == "     2 -two"
 
 

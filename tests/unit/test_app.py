@@ -8,6 +8,7 @@ import pytest
 from hypercode.app import build
 from hypercode.config import Config, setting_names
 from hypercode.errors import ConfigError
+from hypercode.events import Notice
 from hypercode.llm.fake import ScriptedModel
 from hypercode.logfile import open_log
 from hypercode.parts import model_settings
@@ -34,6 +35,20 @@ def test_mode_auto_needs_the_full_box(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"None here.*--no-sandbox"):
         built(tmp_path, mode="auto")
     assert not built(tmp_path, mode="auto", sandbox=False).gate.boxed
+
+
+async def test_what_is_told_of_an_earlier_run_is_told_once_and_is_no_fault_of_the_configuration(tmp_path, monkeypatch):
+    """What a killed command had left is found when the box is looked for, which may be long after the start."""
+    left = "A hook was made while the command ran."
+    probe = classmethod(lambda cls, policy, environment: cls("none", policy, "None here.", "", (left,)))
+    monkeypatch.setattr(sandbox.Box, "probe", probe)
+    app, told = built(tmp_path), []
+    app.bus.on(Notice, told.append)
+    app.start()
+    await app.box_ready()
+    await app.box_ready()
+    assert told == [Notice("warning", left)]
+    assert app.config.notices == []
 
 
 async def test_the_box_is_looked_for_once(tmp_path, monkeypatch):

@@ -193,7 +193,10 @@ async def test_the_focus_reaches_the_model():
     ],
     ids=["overflow", "busy", "rejected", "empty", "endless"],
 )
-async def test_without_a_useful_summary_the_oldest_is_left_out(failure, times, words):
+@pytest.mark.parametrize("level", ["auto", "summary"])
+async def test_without_a_useful_summary_the_oldest_is_left_out_where_there_is_no_room_for_it(
+    failure, times, words, level
+):
     asked = []
 
     async def complete(messages, tools, reply, emit):
@@ -203,7 +206,8 @@ async def test_without_a_useful_summary_the_oldest_is_left_out(failure, times, w
         reply.text_parts.append(failure)
 
     messages = [m for n in range(8) for m in (user(f"Task {n} " + "w" * 600), answer("a" * 600))] + [user("Now")]
-    done = await compact(messages, complete=complete, window=4_000, level="summary")
+    done = await compact(messages, complete=complete, window=4_000, reserve=2_000, level=level)
+    assert done.before > 2_000
     assert len(asked) == times
     assert asked == sorted(asked, reverse=True), "a second request is a smaller one"
     assert any(words in n for n in done.notices), done.notices
@@ -212,6 +216,45 @@ async def test_without_a_useful_summary_the_oldest_is_left_out(failure, times, w
     assert done.messages[-1] == user("Now")
     assert whole_pairs(done.messages)
     assert "- Task 0" in text_of(done.messages[0]), "what the person asked is passed on"
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason", "words"),
+    [
+        (ContextOverflow("too long"), None, "even the request for a summary was too long"),
+        (ModelUnavailable("busy"), None, "the model could not summarise it (busy)"),
+        ("", "stop", "the model wrote no summary"),
+        ("y" * 200_000, "stop", "the summary was longer than what it stands for"),
+        ("I had begun to", "length", "the summary was cut off by its length limit"),
+        ("I", "content_filter", "the summary was cut off by the provider's content filter"),
+    ],
+    ids=["overflow", "busy", "empty", "endless", "cut", "filtered"],
+)
+@pytest.mark.parametrize("window", [8_000, None])
+async def test_by_command_nothing_goes_without_a_summary_while_there_is_room(failure, reason, words, window):
+    async def complete(messages, tools, reply, emit):
+        reply.cost, reply.finish_reason = 0.25, reason
+        if not isinstance(failure, str):
+            raise failure
+        reply.text_parts.append(failure)
+
+    messages = [m for n in range(8) for m in (user(f"Task {n} " + "w" * 600), answer("a" * 600))] + [user("Now")]
+    done = await compact(messages, complete=complete, window=window, level="summary")
+    assert all(a is b for a, b in zip(done.messages, messages, strict=True))
+    assert (done.summary, done.dropped, done.shortened, done.before) == (None, 0, 0, done.after)
+    assert done.notices == (f"The conversation stays as it is: {words}.",)
+    assert done.reply.cost == 0.25
+
+
+@pytest.mark.parametrize("level", ["auto", "summary"])
+async def test_where_there_is_no_room_half_a_summary_is_better_than_none(level):
+    async def complete(messages, tools, reply, emit):
+        reply.text_parts.append("Half of")
+        reply.finish_reason = "length"
+
+    messages = [m for n in range(8) for m in (user(f"Task {n} " + "w" * 600), answer("a" * 600))] + [user("Now")]
+    done = await compact(messages, complete=complete, window=4_000, reserve=2_000, level=level)
+    assert done.summary == "Half of"
 
 
 async def test_the_last_step_asks_nobody_and_does_not_grow():

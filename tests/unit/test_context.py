@@ -55,6 +55,18 @@ def test_an_unknown_window_is_not_invented():
     assert str(made.reading) == "2% of 1M", "the window came later"
 
 
+def test_until_the_server_has_said_the_reading_is_what_was_estimated_of_the_request():
+    made = meter()
+    made.sent([user("x" * 3486)])
+    assert (str(made.reading), made.reading.tokens) == ("~10% of 10k", 1000)
+    made.answered({"prompt_tokens": 2000, "completion_tokens": 100})
+    made.sent([user("x" * 7000)])
+    assert str(made.reading) == "21% of 10k", "the last that the server has said"
+    made.changed([user("x" * 350)])
+    made.sent([user("x" * 350)])
+    assert made.reading.estimated
+
+
 def test_after_a_change_nothing_the_server_said_holds():
     made = meter()
     made.sent([user("x" * 7000)])

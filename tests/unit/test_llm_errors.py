@@ -18,6 +18,7 @@ from hypercode.errors import (
     RequestRejected,
 )
 from hypercode.llm.errors import brief, http_error, no_stream_error, reported_error, unreachable_error
+from hypercode.llm.retry import may_fall_back
 
 CAPTURES = Path(__file__).parents[1] / "cases" / "captures"
 
@@ -87,6 +88,33 @@ def test_in_the_stream(error: Any, kind: type[ModelError], retryable: bool) -> N
     assert (type(found), found.retryable) == (kind, retryable)
 
 
+REFUSED = "Pick another model (/model or -m); with --debug the log has an outline of the request."
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "text"),
+    [
+        (400, {"error": {"message": "Bad."}}, f"gate.example (400): Bad. {REFUSED}"),
+        (400, b"", f"gate.example (400): no explanation. {REFUSED}"),
+        (422, {"detail": "bad\nwords"}, f"gate.example (422): bad words. {REFUSED}"),
+        (451, {"error": {"message": "not here"}}, f"gate.example (451): not here. {REFUSED}"),
+        (413, b"too large", "gate.example (413): too large. Shorten the conversation (/compact)."),
+        (405, b"no", "gate.example (405): no. Check the base URL: it usually ends in /v1."),
+        (308, b"gone", "gate.example (308): gone. Check the base URL: it usually ends in /v1."),
+    ],
+)
+def test_a_refusal_says_what_to_do(status: int, body: Any, text: str) -> None:
+    error = http(status, body, content_type="application/json")
+    assert (type(error), str(error)) == (RequestRejected, text)
+    assert "log" not in brief(error)
+    assert not may_fall_back(error)  # the advice to pick another model is none of the server's words
+
+
+def test_a_refusal_in_the_stream_says_what_to_do() -> None:
+    error = reported_error({"error": {"message": "bad", "type": "invalid_request_error"}}, host="gate.example")
+    assert str(error) == f"gate.example: bad. {REFUSED}"
+
+
 def test_who_said_what_and_what_to_do() -> None:
     raw = json.dumps({"error": {"message": "demo-model is rate-limited upstream"}})
     metadata = {
@@ -152,7 +180,7 @@ def test_the_body_of_an_error_may_be_a_stream_or_a_list(body: bytes) -> None:
 def test_the_words_are_found_wherever_they_stand(body: dict[str, Any]) -> None:
     assert (
         str(http(422, body))
-        == "gate.example (422): body.model: Field required. Pick another model, or check the base URL."
+        == "gate.example (422): body.model: Field required. Pick another model (`hypercode models` lists them), or check the base URL."
     )
 
 
@@ -228,7 +256,9 @@ def test_a_long_list_of_names_is_cut_to_the_nearest() -> None:
     text = said(f"model 'acme/lrge-2' not found, there are: {', '.join(names)}. Choose one")
     assert text.startswith("gate.example (404): model 'acme/lrge-2' not found, there are: acme/large-2, ")
     assert "other/large-v2" in text
-    assert text.endswith(", … (3002 in all). Choose one. Pick another model, or check the base URL.")
+    assert text.endswith(
+        ", … (3002 in all). Choose one. Pick another model (`hypercode models` lists them), or check the base URL."
+    )
     assert len(text) < 300
     text = said(f"Unknown. Available: {', '.join(names)}")
     first = ", ".join(names[:5])

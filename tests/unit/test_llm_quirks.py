@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,12 +15,10 @@ from hypercode.llm.quirks import (
     host_of,
     is_loopback,
     is_openrouter,
-    oddities,
     refused_field,
     request_body,
 )
 from hypercode.llm.settings import ModelSettings
-from hypercode.messages import Reply, user
 
 CALL = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 
@@ -117,29 +116,34 @@ def test_refused_fields(text: str, field: str | None) -> None:
         assert ("max_completion_tokens" in again) is (found == "max_tokens")
 
 
+@pytest.mark.parametrize(
+    ("said", "status", "found"),
+    [
+        ("Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.", 400, True),
+        ("Invalid 'messages[2].tool_calls[0].id': string too long. Expected at most 40 characters.", 400, True),
+        ("messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", 400, True),
+        ("Jinja Exception: Tool call IDs should be alphanumeric strings with length 9!", 500, True),
+        ("Invalid 'messages[3].tool_call_id': string too long.", 400, True),
+        ("'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.", 400, False),
+        ("tool_call_id not found in tool_calls of the message before", 400, False),
+    ],
+)
+def test_ids_that_are_refused_are_replaced_by_such_as_everybody_takes(said: str, status: int, found: bool) -> None:
+    conversation = [
+        {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": "call_1.a"}, {**CALL, "id": "x" * 60}]},
+        {"role": "tool", "tool_call_id": "call_1.a", "content": "r"},
+        {"role": "tool", "tool_call_id": "x" * 60, "content": "s"},
+    ]
+    body = request_body(ModelSettings(), "m", conversation, [])
+    field = refused_field(RequestRejected(said, status=status), body, frozenset())
+    assert field == ("tool_call_ids" if found else None)
+    again = request_body(ModelSettings(), "m", conversation, [], frozenset({"tool_call_ids"}))["messages"]
+    ids = [call["id"] for call in again[0]["tool_calls"]]
+    assert ids == [message["tool_call_id"] for message in again[1:]]
+    assert [re.fullmatch("[a-z0-9]{9}", ident) is not None for ident in ids] == [True, True]
+    assert refused_field(RequestRejected(said, status=status), body, frozenset({"tool_call_ids"})) is None
+
+
 def test_what_json_cannot_carry_is_replaced() -> None:
     body = {"a": ["x\ud83d", "\ud83d\ude80", float("nan"), {"\ude80": float("inf")}], "b": "é"}
     assert json.loads(encode_body(body)) == {"a": ["x\ufffd", "🚀", None, {"\ufffd": None}], "b": "é"}
-
-
-@pytest.mark.parametrize(
-    ("replies", "cached", "sent", "extra", "told"),
-    [
-        (0, 0, 5_000, {}, ""),
-        (1, 0, 5_000, {}, '; cache_control = {type = "ephemeral"} in the configuration asks for it.'),
-        (1, 0, 5_000, {"cache_control": {"type": "ephemeral"}}, ", though cache_control asks for it."),
-        (2, 0, 5_000, {}, ""),
-        (4, 0, 5_000, {}, '; cache_control = {type = "ephemeral"} in the configuration asks for it.'),
-        (1, 900, 5_000, {}, ""),
-        (1, 0, 1_024, {}, ""),
-        (1, None, 5_000, {}, ""),
-    ],
-)
-def test_a_cache_that_is_not_read_is_said_a_few_times(replies, cached, sent, extra, told):
-    details = {} if cached is None else {"prompt_tokens_details": {"cached_tokens": cached}}
-    reply = Reply(usage={"prompt_tokens": sent, **details})
-    messages = [m for n in range(replies) for m in (user(f"q{n}"), {"role": "assistant", "content": "a"})]
-    found = oddities(ModelSettings(extra_body=extra), "anthropic/claude", reply, [*messages, user("q")])
-    whole = f"anthropic/claude read nothing from its cache, so the whole request is billed{told}"
-    assert [notice.text for notice in found] == ([whole] if told else [])
-    assert oddities(ModelSettings(), "other/model", reply, messages) == []

@@ -292,3 +292,12 @@ def test_what_the_status_line_says_a_request_waits_for(doing, phase, alive, url,
     client = LocalClient(ModelSettings(base_url=url))
     client.phase, client.last_sign_of_life = phase, now if alive else None
     assert activity(SimpleNamespace(activity=doing, activity_since=now - 7), client) == said
+
+
+@pytest.mark.parametrize("doing", ["connecting", "compacting"])
+def test_the_status_line_counts_down_to_the_next_try(doing):
+    now = time.monotonic()
+    client = LocalClient(ModelSettings(base_url="http://127.0.0.1:1/v1"))
+    client.phase, client.last_sign_of_life, client.retry_at = "", now, now + 2.9
+    assert activity(SimpleNamespace(activity=doing, activity_since=now - 7), client) == "retrying in 3 s"
+    assert activity(SimpleNamespace(activity="", activity_since=now - 7), client) == ""

@@ -861,12 +861,16 @@ async def test_empty_places_hide_no_repository_and_too_many_are_said(policy, run
 @BWRAP
 def test_secrets_of_the_workspace_can_be_hidden(policy, run):
     work = policy.workspace
-    (work / "sub/secrets").mkdir(parents=True)
-    for name in (".env", "sub/.env.local", "sub/server.pem", "sub/secrets/token", "sub/.env.example", "sub/secrets.py"):
+    secret = (
+        *(".env", "sub/.env.local", "sub/server.pem", "sub/secrets/token"),
+        *("sub/secrets/a/b/c/token", "a/.config/gh/hosts.yml", "a/.aws/b/c/d/e"),
+    )
+    for name in (*secret, "sub/.env.example", "sub/secrets.py"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(f"zz {name}\n")
     command = ["/bin/sh", "-c", "grep -rn zz . | sort; cat .env sub/*.pem"]
     box = run.box
-    for hidden, seen in ((False, 8), (True, 2)):
+    for hidden, seen in ((False, 11), (True, 2)):
         with box.enter(command, hidden=hidden) as entered:
             done = subprocess.run(entered.argv, pass_fds=entered.pass_fds, capture_output=True, text=True, check=False)
         assert len(done.stdout.splitlines()) == seen, done.stdout

@@ -17,6 +17,7 @@ from hypercode.memory.records import encode
 from hypercode.memory.shorten import note
 from hypercode.messages import attached, cut_note, own, put_back, ran, text_of, tool_result, user
 from hypercode.safety.redact import Redactor
+from hypercode.ui.session_line import session_line
 
 
 @pytest.fixture
@@ -345,3 +346,13 @@ $ cat a.md
 {text_of(said[3])}
 """
     )
+
+
+@pytest.mark.parametrize("width", [20, 40, 59, 60, 80])
+def test_a_picker_shows_the_first_words_whatever_the_width(width):
+    head = sessions.Head(Path("a.jsonl"), "a", 0.0, 0.0, "make the tests of the parser quick", "m/x", 0.5, 3, "/w")
+    line = session_line(head, width=width)
+    when, about = time.strftime("%m-%d %H:%M", time.localtime(0)), "m/x · 3 turns · $0.50"
+    room = max(16, width - 19)
+    shown = {16: "make the tests …", 21: "make the tests of th…", 40: f"{head.words:<40}"}
+    assert line == (session_line(head) if width >= 60 else f"{shown[room]}  {when}  {about}")

@@ -283,6 +283,37 @@ def test_links_and_version_control_are_left_alone(filled):
     assert set(filled.tree()) == {"link", ".git", ".git/HEAD", "a.txt", "d", "d/b.txt", "empty"}
 
 
+@pytest.mark.parametrize("change", ["echo K=2 > .env", "rm .env", "mv .env other", "mv other .env"])
+def test_a_file_of_secrets_is_spoken_of_once_and_only_after_a_command_changed_it(tmp_path, change):
+    bench = Bench(tmp_path)
+    (bench.ws / ".env").write_text("KEY=1")
+    (bench.ws / "other").write_text("x")
+    bench.undo.warm_up()
+    assert bench.undo.take_notes() == []
+    bench.command("cat .env")
+    bench.command("echo y > new")
+    assert bench.said == []
+    bench.tick()
+    bench.command(change)
+    said = f"This cannot be undone for 1 file whose content is not kept, as it usually holds secrets: {bench.ws}/.env."
+    assert bench.said == [said]
+    bench.tick()
+    bench.command("echo again > .env")
+    assert bench.said == [said]
+    assert said in bench.undo.undo().notes, "where it is asked for it is said again"
+    bench.undo.close()
+
+
+def test_what_was_said_in_one_conversation_is_not_said_in_the_next(tmp_path):
+    bench = Bench(tmp_path, limits=Limits(file_bytes=1000), said=set())
+    (bench.ws / "big").write_bytes(b"x" * 1001)
+    for session in ("one", "two"):
+        bench.restart(session)
+        bench.command("true")
+    assert bench.said == [f"Undo does not cover what commands do to 1 file ({bench.ws}/big): larger than 0.001 MB."]
+    bench.undo.close()
+
+
 def test_large_files_secrets_and_too_many_are_said(tmp_path):
     bench = Bench(tmp_path, limits=Limits(files=6, file_bytes=1000, total_bytes=2500))
     (bench.ws / "big").write_bytes(b"x" * 1001)
@@ -295,10 +326,8 @@ def test_large_files_secrets_and_too_many_are_said(tmp_path):
         "echo more >> big; echo K=2 > .env; echo b > small; echo > many/new; head -c 1500 /dev/zero > new-big"
     )
     assert sorted(bench.said) == [
-        "This cannot be undone for 3 files whose content is not kept: "
-        f"{bench.ws}/.env, {bench.ws}/big, {bench.ws}/new-big.",
-        f"Undo does not cover what commands do to 1 file ({bench.ws}/.env): "
-        "it usually holds secrets, which are not copied.",
+        f"This cannot be undone for 1 file whose content is not kept, as it usually holds secrets: {bench.ws}/.env.",
+        f"This cannot be undone for 2 files whose content is not kept: {bench.ws}/big, {bench.ws}/new-big.",
         f"Undo does not cover what commands do to 1 file ({bench.ws}/big): larger than 0.001 MB.",
         f"Undo does not cover what commands do to 1 folder ({bench.ws}/many): more than 6 files or 10000 folders in all.",
     ]

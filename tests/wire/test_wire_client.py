@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from hypercode.errors import (
 from hypercode.events import Notice, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStart
 from hypercode.llm.client import Client
 from hypercode.llm.settings import ModelSettings
-from hypercode.messages import Reply, ToolCall, user
+from hypercode.messages import Reply, ToolCall, system, user
 from hypercode.testing import FaultServer
 
 ROOT = Path(__file__).parents[1]
@@ -302,6 +303,63 @@ async def test_a_refused_field_is_left_out_and_that_is_remembered(server: FaultS
     await run.client.aclose()
     assert ["stream_options" in r["body"] for r in run.requests] == [True, False, False]
     assert (len(run.notices), run.client.retries) == (1, 0)
+
+
+@pytest.mark.parametrize("model", ["strict-roles", "no-system"])
+async def test_a_chat_template_that_wants_another_order_gets_it_and_the_conversation_goes_on(
+    server: FaultServer, model: str
+) -> None:
+    run = Run(server, model)
+    sent = [system("s"), user("this failed"), user("again")]
+    for _ in range(2):
+        reply = Reply()
+        await run.client.complete(sent, [], reply, run.events.append)
+        assert reply.text == FOX
+    await run.client.aclose()
+    assert [[m["role"] for m in r["body"]["messages"]] for r in run.requests] == [
+        ["system", "user", "user"],
+        *([["system", "user"] if model == "strict-roles" else ["user", "user"]] * 2),
+    ]
+    assert (len(run.notices), run.client.retries) == (1, 0)
+
+
+async def test_a_wait_can_be_watched_and_is_over_when_it_is_stopped(server: FaultServer) -> None:
+    run = Run(server, "429#watched")
+    waiting, began = asyncio.Event(), time.monotonic()
+
+    def seen(event: Any) -> None:
+        if isinstance(event, Notice):
+            waiting.set()
+
+    task = asyncio.ensure_future(run.client.complete([user("hi")], [], run.reply, seen))
+    await waiting.wait()
+    assert began + 1 <= run.client.retry_at <= time.monotonic() + 1.1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await run.client.aclose()
+    assert (run.client.retry_at, len(run.requests)) == (0.0, 1)
+
+
+async def test_the_log_of_everything_has_an_outline_of_each_request(
+    server: FaultServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": '{"path": "secret.txt"}'}}
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "secret"},
+        {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_details": [{"text": "secret"}]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "secret\nsecret"},
+    ]
+    client = Client(ModelSettings(base_url=server.base_url, model="400", temperature=0.5))
+    for level in (logging.INFO, logging.DEBUG):
+        caplog.set_level(level, logger="hypercode")
+        with pytest.raises(RequestRejected):
+            await client.complete(messages, TOOLS, Reply(), lambda event: None)
+    await client.aclose()
+    assert [record.getMessage() for record in caplog.records if record.name == "hypercode"] == [
+        "request: model='400', stream=True, stream_options={'include_usage': True}, temperature=0.5, tools=[read, write], "
+        "messages=3: system 6; assistant 0 calls read(call_1) with reasoning_details; tool 13 to call_1"
+    ]
 
 
 async def test_fallback_models(server: FaultServer) -> None:
