@@ -65,7 +65,10 @@ _FETCHED = re.compile(
             ),
             (_EVALUATED, _DECODED),
             (_DECODED, _EVALUATED),
-            ("(?i:socket)", r"dup2|pty\b|subprocess|/bin/(?:ba)?sh|exec"),
+            (
+                r"(?i:socket)|fsockopen|/inet/(?:tcp|udp)",
+                r"dup2|pty\b|subprocess|/bin/(?:ba)?sh|exec|popen|getline|system",
+            ),
         )
     ),
     re.S,

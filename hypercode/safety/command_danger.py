@@ -176,7 +176,7 @@ _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
         ("kubectl oc helm", r"\b(?:delete|drain|uninstall)\b", "removes things elsewhere"),
         (
             "terraform tofu pulumi",
-            r"^(?:destroy|state rm)|" + then("^apply", "-destroy") + "|" + then("output", "-(?:json|raw)"),
+            r"^(?:-\S+ )*(?:destroy|state rm)|" + then("^apply", "-destroy") + "|" + then("output", "-(?:json|raw)"),
             "removes things elsewhere or shows secrets",
         ),
         ("sops", r"(?:^|\s)(?:-d|--decrypt|decrypt|exec-)", "shows stored secrets"),
@@ -247,7 +247,11 @@ _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
             r"(?i)\bdrop\s+(?:database|schema|table)|\btruncate\b|\bdelete\s+from\b(?!(?:(?!\bdelete\b)[^;])*\bwhere\b)",
             "removes data",
         ),
-        ("redis-cli mongo mongosh", r"(?i)flushall|flushdb|dropDatabase", "removes data"),
+        (
+            "redis-cli mongo mongosh",
+            r"(?i)flushall|flushdb|dropDatabase|\.drop\(|deleteMany\(\s*\{\s*\}",
+            "removes data",
+        ),
         ("defaults", r"^write|^delete", "changes stored settings"),
         ("hypercode", r"^(?!(?:policy|--version|--help|doctor|models|sessions list)\b)", "this program itself"),
         (

@@ -48,6 +48,7 @@ _LONG_NAME = 1000  # characters of a pattern for a program's name, beyond which 
 _LOOP = re.compile(r"\A(?>.*?\b(?:for|while|until|select)\b).*\bdone\b", re.DOTALL)
 _SHELL_OUT = re.compile(r"!\s*([^\n\"']+)|(?:^|[;\d$/}\n])[^\S\n]*e\s+([^\n\"']+)")  # of editors, and of sed
 _GUESSES = ("rm", "dd", "mv", "chmod")
+_DATABASES = {"psql", "mysql", "mariadb", "sqlite3", "redis-cli", "mongo", "mongosh"}
 _STREAMS = {"sed", "gsed"}
 _SED_RUNS = re.compile(r"s([^\w\s\\])((?>\\.|(?!\1)[^\\])*+)\1((?>\\.|(?!\1)[^\\])*+)\1[gpiImM\d]*e", re.S)  # s/…/…/e
 _SETS = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
@@ -220,12 +221,14 @@ class Line:
     def _view(self, item: Item, words: list[Form], tail: bool) -> View:
         spend(1)
         name = base(words[0].shortest).lower()
-        extra = [Form(w.raw) for w in item.simple.stdin] if interprets(name) else []
+        extra = [Form(w.raw) for w in item.simple.stdin] if interprets(name) or name in _DATABASES else []
         extra += [f for w in item.simple.stdin for f in forms(w, item.values, self.home)] if extra else []
         if LANGUAGES.fullmatch(name):
             extra += [Form(t) for w in item.simple.words if w.holes for t in given_here(w.raw)]
             extra += [Form(t) for a in [*words[1:], *extra] for t in folded(a.text)]
-        if LANGUAGES.fullmatch(name) and (item.simple.piped or self._runs_written(name, words, item)):
+        if (LANGUAGES.fullmatch(name) or name in _DATABASES) and (
+            item.simple.piped or self._runs_written(name, words, item)
+        ):
             extra += map(Form, self.given.texts())
         return View(name, (*words[1:], *extra), item.simple, item.folders, self.workspace, self.home, tail=tail)
 

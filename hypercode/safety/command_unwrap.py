@@ -54,7 +54,7 @@ _WRAPPERS = {
     "mapfile", "readarray", "bind", "ld-linux-x86-64.so.2", "sshpass", "setfacl", "annotate-output", "nixos-shell", "nix-shell",
     "watchexec", "dotenv", "dotenvx", "cross-env", "cross-env-shell", "env-cmd", "concurrently", "nodemon", "chokidar", "sg",
     "corepack", "rtk", "catchsegv", "capsh", "newgrp", "wsl", "gdb", "lldb", "rr", "socat", "just", "run0", "uftrace", "foreman",
-    "honcho", "onchange", "reflex", "cargo-watch", "mprocs", "overmind",
+    "honcho", "ansible", "pssh", "pdsh", "clush", "onchange", "reflex", "cargo-watch", "mprocs", "overmind",
     "find", "gfind", "fd", "fdfind", "rg", "man", "tar", "gtar", "rsync", "scp", "sftp", "zip", "sort", "split", "less", "more",
 }  # fmt: skip
 _RUNNERS = {

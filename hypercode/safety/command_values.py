@@ -89,7 +89,10 @@ class Given:
 
     def _assigned(self) -> Iterator[tuple[str, Word]]:
         for simple in self.script.commands:
-            yield from ((name.split("[", 1)[0], word) for name, word in simple.assigns)
+            for name, word in simple.assigns:
+                yield name, word
+                if word.holes or word.variables:  # here what an expansion gives does not fall apart
+                    yield name, replace(word, pieces=tuple(replace(p, quoted=True) for p in word.pieces))
             if simple.words and simple.words[0].raw == "eval":
                 texts = [f.text for w in simple.words[1:] for f in forms(w, self.values, self.home)]
                 yield from ((m[1], decode(m[2])) for t in texts for m in islice(_EVALUATED.finditer(t), _MOST))
