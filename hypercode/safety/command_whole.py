@@ -44,16 +44,21 @@ def whole_breaker(line: Line) -> str:
     cloned = any(v.name == "git" and "clone" in {a.text for a in v.args} for v in views)
     if (cloned and _runs_cloned(views)) or (names & DOWNLOADERS and names & _UNPACKERS and _runs_unpacked(views)):
         return "runs what it downloads"
-    if _without_end(line.command):
+    if _without_end(line.command) or _starts_itself(line):
         return "starts processes without end"
     if _BY_PREFIX.search(line.command) and _INDIRECT.search(line.command):
         return "shows variables by the beginning of their names"
+    return _leaks(line, views, names)
+
+
+def _starts_itself(line: Line) -> bool:
+    """Whether a function starts itself in a pipe or in the background."""
     for name, text in line.script.functions.items():
         spend(150 + len(text) // 20)
         body = text.split("{", 1)[-1]
         if name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", body) and re.search(r"[|&]", body):
-            return "starts processes without end"
-    return _leaks(line, views, names)
+            return True
+    return False
 
 
 def _runs_fetched(line: Line, views: list[View]) -> bool:
