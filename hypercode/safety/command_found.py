@@ -81,6 +81,8 @@ class Found:
         return word
 
     def assign(self, node: Node) -> None:
+        if self.walk.text(node.end_byte, node.end_byte + 2) == "\\\n":
+            self.walk.problem("an assignment that goes on behind a line break")
         word = self.take(node.start_byte, node.end_byte, [node])
         match = re.match(r"[A-Za-z_]\w*(?=(?:\[[^]]*\])?\+?=)", word.raw)
         value = node.child_by_field_name("value")

@@ -260,6 +260,13 @@ def test_what_only_reads_stays_unasked(command):
     assert decide(command) == Decision.AUTO
 
 
+@pytest.mark.parametrize("start", ["x=b", "a[0]=b"])
+def test_a_value_that_goes_on_behind_a_line_break_hides_no_command(start):
+    assert decide(f"{start}\\\nc rm -rf ~") == Decision.ALWAYS_ASK
+    assert decide(f"{start}\\\nc git push", ["git push"]) == Decision.DENY
+    assert decide(f"{start} \\\n npm test") == Decision.ASK
+
+
 @pytest.mark.parametrize("comment", ['# "\nenv # "', "# {\nenv,1"])
 def test_a_comment_hides_nothing_in_a_program_of_jq(comment):
     assert decide(f"jq -n '{comment}'") == Decision.ALWAYS_ASK
