@@ -7,20 +7,23 @@ gate asks well, it does not contain: that is the sandbox's work.  It is pure: no
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from hypercode.safety.command_breakers import View, breaker, redirect_breaker
+from hypercode.safety.command_breakers import View, breaker, indirect_breaker, redirect_breaker
 from hypercode.safety.command_danger import NETWORK
+from hypercode.safety.command_deny import forbids, spoken, unknowable, wrapped
 from hypercode.safety.command_flags import Reading, check
 from hypercode.safety.command_git import check_git
 from hypercode.safety.command_line import Item, Line
 from hypercode.safety.command_paths import inside, project_secret, resolve, secret
 from hypercode.safety.command_script import Simple, crude
+from hypercode.safety.command_shown import HARMLESS, construct, patterns, shown, splits, subjects
 from hypercode.safety.command_unwrap import SHELLS, base, interprets
-from hypercode.safety.command_words import Form, Piece, Word, forms
+from hypercode.safety.command_whole import whole_breaker
+from hypercode.safety.command_words import Form, Word, forms
 from hypercode.safety.command_work import LONGEST, STEPS, TooMuch, bounded, spend
 from hypercode.safety.decision import Decision, strictest
 from hypercode.safety.path_rules import secret_name
@@ -28,7 +31,6 @@ from hypercode.safety.rules import Rule
 
 __all__ = ["Part", "Verdict", "as_json", "classify"]
 
-_FILES = {"diff", "cat", "head", "tail", "wc", "grep", "comm", "cmp", "join", "paste", "nl", "uniq", "cut", "sort"}
 _VERBED = {
     "git", "npm", "pnpm", "yarn", "bun", "npx", "cargo", "go", "docker", "podman", "kubectl", "make", "uv", "poetry", "pip", "pip3", "gh",
     "dotnet", "mvn", "gradle", "bundle", "rails", "composer", "brew", "apt", "apt-get", "hatch", "nox", "tox", "just", "terraform",
@@ -37,27 +39,6 @@ _WHOLE = {
     "rm", "mv", "cp", "ln", "dd", "chmod", "chown", "kill", "pkill", "killall", "env", "xargs", "find", "fd", "tee", "truncate", "exec", "eval",
     "source", ".", "command", "builtin", "timeout", "nohup", "nice", "time", "watch", "parallel", "tar", "rsync", "trap", "export", "alias",
 }  # fmt: skip
-_HARMLESS = (
-    "HOME",
-    "PWD",
-    "OLDPWD",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "TERM",
-    "PATH",
-    "HOSTNAME",
-    "UID",
-    "RANDOM",
-    "SECONDS",
-    "LINENO",
-    "?",
-    "#",
-    "$",
-    "!",
-)
-"""Variables that may be shown; the first two have known values."""
 _QUOTED = re.compile(r"\\[\x00-\x7f]|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.S)
 _SECRETS, _ALLOWED = "may show secrets", "allow rule"
 _TOO_MUCH = "too many commands, words or choices in one line to look at all of them"
@@ -124,13 +105,14 @@ class _Gate:
         self.readers_ask = readers_ask
         self.offers: list[tuple[str, ...] | None] = []
         self.judged: list[Part] = []
+        self.subjects: list[str] = []
         self.line: Line | None = None
 
     def parts(self, command: str) -> list[Part]:
         """Every part of the line, then what is wrong with the line as a whole."""
         found = _odd_characters(command)
         line = self.line or Line(command, self.workspace, self.home)
-        self.line, self.judged = line, []
+        self.line, self.judged, self.subjects = line, [], subjects(line.script.commands)
         parts = self.judged
         for item in line.items:
             parts += [p] if (p := self.judge(line, item)) else []
@@ -139,11 +121,12 @@ class _Gate:
         parts += [Part(command, Decision.ASK, reason) for reason in [*line.script.problems, *found]]
         if line.script.problems:  # what was not understood may be what a rule forbids
             parts += [Part(command, Decision.DENY, f"deny rule: {r}") for r in self.deny if r.mentioned(command)]
-        if whole := line.breaker():
+        if whole := whole_breaker(line):
             parts.append(Part(command, Decision.ALWAYS_ASK, whole))
         if any(p.decision is Decision.ASK and p.command is command for p in parts):
             self.offers.append(None)
-        rule = next((r for r in self.deny if r.mentioned(command, anyhow=True)), None)
+        said = spoken(command, [i.simple for i in line.items]) if self.deny else ""
+        rule = next((r for r in self.deny if r.mentioned(said)), None)
         reads = all(p.decision is Decision.AUTO and not p.rule.startswith(_ALLOWED) for p in parts)
         if rule and not reads and strictest(p.decision for p in parts).rank < Decision.ALWAYS_ASK.rank:
             # by an alias, a file, a wrapper that nobody knows
@@ -175,18 +158,21 @@ class _Gate:
         """The decision on one simple command; None for recovered text that holds nothing forbidden."""
         simple = item.simple
         spend(4 + len(simple.words))
-        reading = None if simple.recovered or simple.construct else self.reads(item)
+        reading: Reading | str | None = construct(simple, self.subjects) if simple.construct else self.reads(item)
+        reading = None if simple.recovered else reading
         views = line.views(item)
         if isinstance(reading, Reading) and simple.words and simple.words[0].raw not in ("time", "timeout"):
             views = views[:1]
+        reads = isinstance(reading, Reading)
         for rule in self.deny:
-            unseen = line.beyond or _unknowable(views, simple)
+            unseen = line.beyond or unknowable(views, simple)
             spend(len(views) + (len(line.command) // 20 if unseen else 0))
-            if any(_forbids(rule, v) for v in views) or (unseen and rule.mentioned(line.command)):
+            handed = not reads and any(wrapped(rule, v) for v in views)
+            if handed or any(forbids(rule, v, reads=reads) for v in views) or (unseen and rule.mentioned(line.command)):
                 return Part(simple.text, Decision.DENY, f"deny rule: {rule}")
         if why := self.breaks(line, item, views, reading):
             return Part(simple.text, Decision.ALWAYS_ASK, why)
-        if self.deny and _unknowable(views, simple):
+        if self.deny and unknowable(views, simple):
             return Part(simple.text, Decision.ALWAYS_ASK, "what it runs is unknown, and deny rules are set")
         if simple.recovered:
             return None
@@ -205,11 +191,14 @@ class _Gate:
     def breaks(self, line: Line, item: Item, views: list[View], reading: Reading | str | None) -> str:
         """The circuit breaker that holds for any command in it."""
         why = redirect_breaker(item.simple, item.folders, self.workspace, self.home, item.values)
+        why = why or indirect_breaker(item.simple, item.values)
+        given = frozenset(w.raw for w in item.simple.words)  # to a script as `$1` and so on
         for at, view in enumerate(views):
             known = reading if at == 0 and isinstance(reading, Reading) else None
             why = why or breaker(replace(view, reading=known))
             if view.simple is not item.simple:  # in the script of an inner shell
                 why = why or redirect_breaker(view.simple, view.folders, self.workspace, self.home, item.values)
+                why = why or indirect_breaker(view.simple, {**item.values, **dict.fromkeys("0123456789", given)})
         names = [n for n, _ in item.simple.assigns] + [w.raw.split("=", 1)[0] for w in item.simple.words[1:]]
         own = any(re.fullmatch(r"(?:HYPERCODE|OPENROUTER)_\w+", n) for n in names)
         return why or ("changes the program's own settings" if own and not isinstance(reading, Reading) else "")
@@ -233,25 +222,42 @@ class _Gate:
         if not words[0].plain or not re.fullmatch(r"[A-Za-z0-9_.:+-]+|\[\[?", words[0].raw):
             return "an unusual way to name a command"
         name = words[0].raw
-        # the first word of printf may be its -v, whose value is evaluated
-        words[1:] = [_shown(w, "" if name == "printf" and at == 0 else name) for at, w in enumerate(words[1:])]
+        if self.line and (name in self.line.given.names or name in self.line.script.functions):
+            return "a name that the line itself gives to something"
+        held = patterns(words, item.values)
+        if splits(words, held):
+            return f"a file name could be taken for a flag of {name}"
+        places = (p for v in held if v != "PWD" for t in held[v] for p in resolve(t, item.folders | {self.workspace}))
+        if outside := next((p for p in places if not inside(p, self.workspace)), ""):
+            return f"names files outside the workspace: {outside}"
+        words = shown(simple, words, self.line.script.loops if self.line else {})
         looped = sorted({v for w in words for v in w.variables} & set(item.values) - {"HOME", "PWD"})
         choices = [sorted(item.values[v]) for v in looped]
         reading: Reading | str = "not on the list of readers"
         for at, pick in enumerate(product(*choices)):
             spend(20 + len(item.values) // 8 + 2 * len(words))
             values = {**item.values, **{v: frozenset({t}) for v, t in zip(looped, pick, strict=True)}}
-            reading = self.reads_one(item, name, [f for w in words[1:] for f in forms(w, values, self.home)])
+            reading = self.reads_one(item, name, [f for w in words[1:] for f in self.spelled(w, values, held)])
             if not isinstance(reading, Reading) or at > 64:
                 return reading if isinstance(reading, str) else "too many values"
         return reading
+
+    def spelled(
+        self, word: Word, values: Mapping[str, frozenset[str]], held: Mapping[str, Sequence[str]]
+    ) -> Iterator[Form]:
+        """The forms of a word; what comes out of a variable that holds file names is one of these, quoted or not."""
+        named = not word.variables.isdisjoint(held)
+        for form in forms(word, values, self.home):
+            one = named and not form.glob and re.search(r"[*?\[]", form.text)
+            yield replace(form, glob=True, alone=True) if one else form
 
     def reads_one(self, item: Item, name: str, args: list[Form]) -> Reading | str:
         at_root = item.folders == {self.workspace}
         if name == "cd":
             return (
                 Reading("changes the folder", here=False)
-                if len(args) < 2 and all(a.sure and (not a.glob or a.text.endswith("*/")) for a in args)
+                if len(args) < 2
+                and all(a.sure and (not a.glob or a.text.endswith("*/") or _one_folder(a)) for a in args)
                 else "cd to an unknown place"
             )
         reading = (
@@ -285,7 +291,7 @@ class _Gate:
                 continue
             if (
                 target is not None
-                and target.raw == "/dev/null"
+                and target.raw in ("/dev/null", "/dev/stderr", "/dev/stdout")
                 and redirect.op in (">", ">>", "&>", "&>>", ">&", "<", ">|")
             ):
                 continue
@@ -293,33 +299,16 @@ class _Gate:
                 return f"redirect: {redirect.op} {target.raw if target else ''}".rstrip()
             for form in forms(target, item.values, self.home):
                 for path in resolve(form.text, item.folders):
-                    if form.glob or not inside(path, self.workspace) or project_secret(path):
+                    if form.glob or not inside(path, self.workspace) or self.is_secret(path):
                         return f"reads outside the workspace or secrets: {path}"
         for word in item.simple.stdin:
-            if word.odd or word.holes or word.variables - set(_HARMLESS):
+            if word.odd or word.holes or word.variables - HARMLESS:
                 return "a here-document with expansions"
         return ""
 
 
-def _shown(word: Word, name: str) -> Word:
-    """The word with what may safely stay unknown filled in: harmless variables and read-only output in shown text,
-    `<(…)` where a file is expected.  The commands inside are judged by themselves."""
-    return replace(word, pieces=tuple(_filled(p, name) for p in word.pieces))
-
-
-def _filled(piece: Piece, name: str) -> Piece:
-    text = name in ("echo", "printf", "basename", "dirname")
-    harmless = piece.kind == "var" and piece.text in _HARMLESS and piece.text not in ("HOME", "PWD") and not piece.alt
-    output = piece.kind == "hole" and piece.text == "command_substitution"
-    sum_ = (
-        piece.kind == "hole"
-        and piece.text == "arithmetic_expansion"
-        and re.fullmatch(r"\$\(\([\d\s+*/%()<>=&|^~-]*\)\)", piece.alt)
-    )
-    file = (
-        piece.kind == "hole" and piece.text == "process_substitution" and piece.alt.startswith("<(") and name in _FILES
-    )
-    return Piece("lit", "x", True) if (text and (harmless or output)) or sum_ or file else piece
+def _one_folder(form: Form) -> bool:
+    return form.alone and form.text[:1] not in "*?["
 
 
 def _narrowest(tokens: tuple[str, ...]) -> tuple[str, ...]:
@@ -354,32 +343,6 @@ def _tokens(simple: Simple) -> tuple[str, ...] | None:
     if simple.words[0].raw == "[" or any(c in simple.words[0].raw for c in "*?[]{}~"):
         return None
     return tuple("".join(p.text for p in w.pieces) for w in simple.words)
-
-
-def _forbids(rule: Rule, view: View) -> bool:
-    head = view.simple.words[0] if view.simple.words else None
-    glob = bool(re.search(r"[*?\[\x00]", view.name)) or (head is not None and not head.static)
-    texts = [a.text + "\0" * a.glob for a in view.args]  # a pattern may name what the rule names, with more behind it
-    spend(2 + len(texts) // 2 + (sum(map(len, texts)) // 20 if interprets(view.name) else 0))
-    if rule.forbids(view.name, texts, glob=glob):
-        return True
-    return interprets(view.name) and any(re.search(r"[\s(\"'`{;]", t) and rule.mentioned(t) for t in texts)
-
-
-def _unknowable(views: list[View], simple: Simple) -> bool:
-    """What would run cannot be told from the text."""
-    if simple.words and (not simple.words[0].static or simple.words[0].odd):
-        return True
-    if any(
-        v.name in SHELLS and v.simple.piped and not [a for a in v.args if not a.text.startswith("-")] for v in views
-    ):
-        return True
-    runs = [
-        v
-        for v in views
-        if v.name in SHELLS or v.name in ("eval", "source", ".", "xargs", "env", "command", "exec", "builtin")
-    ]
-    return any(not w.static for v in runs for w in v.simple.words) or bool(simple.construct and simple.recovered)
 
 
 def _odd_characters(command: str) -> list[str]:

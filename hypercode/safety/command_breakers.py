@@ -7,21 +7,22 @@ crossing the network in the dangerous direction, the program's own settings.  A 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hypercode.safety.command_danger import ALWAYS, ALWAYS_WITH, NETWORK, VERBED, danger_verbs, then
+from hypercode.safety.command_code import code_breaker, environment, queries
+from hypercode.safety.command_danger import ALWAYS, ALWAYS_WITH, NETWORK, VERBED, danger_verbs
 from hypercode.safety.command_flags import Reading
 from hypercode.safety.command_git import git_breaker, git_verb
-from hypercode.safety.command_network import sends
+from hypercode.safety.command_network import carries, sends
 from hypercode.safety.command_paths import device, inside, persistent, precious, project_secret, resolve, secret
 from hypercode.safety.command_script import Simple
 from hypercode.safety.command_table import TABLE
-from hypercode.safety.command_unwrap import base, interprets, literals
+from hypercode.safety.command_unwrap import base, interprets
 from hypercode.safety.command_words import UNKNOWN, Form, forms, secret_name
 from hypercode.safety.command_work import spend
 
-__all__ = ["FILTERS", "View", "breaker", "places", "redirect_breaker"]
+__all__ = ["View", "breaker", "indirect_breaker", "narrows", "places", "redirect_breaker"]
 
 _REMOVERS = {
     "rm",
@@ -71,36 +72,24 @@ FILTERS = {
     "-perm",
 }
 """Tests of `find` that make its result less than everything."""
+
+
+def narrows(texts: Sequence[str]) -> bool:
+    """Whether the arguments of `find` hold a test that leaves little: not one that is negated, or that everything passes."""
+    for before, text, value in zip(["", *texts], texts, [*texts[1:], ""], strict=False):
+        if text in FILTERS and before not in ("!", "-not") and (text == "-empty" or value.strip("*?./")):
+            return True
+    return False
+
+
+_PLACELESS = {"cd", "pushd", "popd", "pwd", "echo", "printf", "true", "false", ":", "test", "[", "[["}
+_UNPACKERS = {"tar", "gtar", "bsdtar", "unzip", "patch", "7z", "cpio"}
 _COPIERS = {"cp", "mv", "ln", "install", "rsync", "scp", "link", "ditto"}
 _WRITERS = _COPIERS | _REMOVERS | {
     "tee", "dd", "touch", "sed", "chmod", "chown", "patch", "truncate", "curl", "wget", "tar", "unzip", "make",
 }  # fmt: skip
-_REMOVING_CODE = re.compile(
-    r"rmtree|unlink|\bremove|rmdir|rmSync|rimraf|FileUtils|removedirs|\.rm\(|delete|rm_rf|rm_r\b|chmod|truncate|\bmove\(|rename"
-)
 _EVERY = re.compile(r"/\*(\.\w+)$")  # every file of a kind, which is not meant for one that something runs later
 _IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in")
-_ENVIRON_CODE = re.compile(r"environ|getenv|process\.env|\bENV\b|%ENV|_ENV")
-_FETCHED = re.compile(
-    "|".join(
-        f"(?:{then(first, second)})"
-        for first, second in (
-            (
-                r"(?:exec|eval|compile|Function|instance_eval|vm\.run\w*|runpy)\b",
-                "urlopen|urllib|requests|http|fetch|LWP|open-uri|curl|wget|socket",
-            ),
-            (
-                r"urlopen|requests\.|httpx|fetch\(|https?://|curl|wget",
-                r"\bexec\(|\beval\(|os\.system|\|\s*(?:ba)?sh\b",
-            ),
-            ("(?i:socket)", r"dup2|pty\b|subprocess|/bin/(?:ba)?sh|exec"),
-        )
-    ),
-    re.S,
-)
-_FORKS = re.compile(
-    r"os\.fork|fork\s+while|fork\(\)|" + then(r"while\s*+(?:\(\s*+)?(?:1|true)", "fork"), re.IGNORECASE | re.S
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +142,17 @@ def breaker(view: View) -> str:
         return f"formats a disk or shows stored passwords: {name}"
     return (
         danger_verbs(name, texts)
-        or (git_breaker(args) if name == "git" else "")
+        or ((git_breaker(args) or git_breaker([a for a in args if a.shortest])) if name == "git" else "")
         or (git_breaker((Form(name[4:]), *args)) if name.startswith("git-") else "")
+        or environment(name, [a.text for a in args])
         or _secrets(view)
         or _destroys(view)
         or _writes(view)
         or _container(view)
         or _signals(view, texts)
         or sends(view.name, texts, view.simple)
-        or (_code(view) if interprets(name) else "")
+        or ("" if view.tail else carries(name, texts, view.simple, lambda t: any(map(project_secret, view.paths(t)))))
+        or (code_breaker(view) if interprets(name) else "")
     )
 
 
@@ -169,12 +160,17 @@ def _known(name: str) -> bool:
     """Whether any breaker has something to say about a program; of a wrapper's many tails most are no program at all."""
     return (
         name in ALWAYS or name in NETWORK or name in VERBED or name in _REMOVERS or name in _COPIERS or name in _OTHERS
-        or name.startswith(("mkfs", "fsck.", "git", "docker-")) or interprets(name)
+        or name.startswith(("mkfs", "fsck.", "git", "docker-")) or interprets(name) or queries(name)
     )  # fmt: skip
 
 
 def _secrets(view: View) -> str:
+    stands = [f for f in view.folders if not re.search(r"[*?\[\x00]", f)]
+    if view.name not in _PLACELESS and any(secret(f, view.workspace, view.home) for f in stands):
+        return "in a folder of secrets"
     for path in () if view.tail else places(view):
+        if _only_listed(view, path):
+            continue
         if secret(path, view.workspace, view.home):
             return f"secret: {path}"
         if path.startswith("/dev/") and device(path) and (view.reading is None or path in view.reading.content):
@@ -183,13 +179,34 @@ def _secrets(view: View) -> str:
         return "sends project secrets"
     if view.name in ("test", "[", "[["):
         return ""
-    names = [v for w in view.simple.words for v in w.variables if secret_name(v)]
+    words = [*view.simple.words, *view.simple.stdin]
+    names = [v for w in words for v in w.variables if secret_name(v)]
     if names:
         return f"uses a secret variable: {names[0]}"
     if view.name in ("printenv", "declare", "typeset", "export") and any(
         secret_name(a.text) for a in view.args if "=" not in a.text
     ):
         return "shows a secret variable"
+    if view.name in ("declare", "typeset", "local") and any(re.match(r"-\w*n", a.text) for a in view.args):
+        return next(("gives a secret variable another name" for a in view.args if secret_name(a.text)), "")
+    return ""
+
+
+def _only_listed(view: View, path: str) -> bool:
+    """A pattern such as `.*` inside the workspace, of which a program shows names and sizes and nothing else."""
+    if not re.fullmatch(r"\.[*?]+|\.*\[[!^].\][*?]*", path.rsplit("/", 1)[-1]) or not inside(path, view.workspace):
+        return False
+    if view.reading is None:
+        return _only_reads(view) and TABLE[view.name].operands == "names"
+    return path not in {p for t in view.reading.content for p in view.paths(t)}
+
+
+def indirect_breaker(simple: Simple, values: Mapping[str, frozenset[str]]) -> str:
+    """A secret variable shown under another name, by `${!name}`."""
+    for word in simple.words:
+        for name in re.findall(r"\$\{!(\w+)[^\w*@]", word.raw) if "${!" in word.raw else ():
+            if shown := next(filter(secret_name, values.get(name, ())), ""):
+                return f"uses a secret variable: {shown}"
     return ""
 
 
@@ -199,6 +216,10 @@ def _destroys(view: View) -> str:
     recursive = any(re.match(r"-\w*[rR]|--recursive", t) for t in texts)
     if view.name in _REMOVERS:
         targets = operands[:-1] if view.name == "mv" and len(operands) > 1 else operands
+        if view.simple.recovered:  # a pattern such as !(x), cut at its bracket
+            targets = [t[:-1] + "*" if t == "!" or t.endswith("/!") else t for t in targets]
+    elif view.name in ("chmod", "chown", "chgrp") and not recursive:
+        targets = [t for t in operands[1:] if any(view.workspace != p and _above(p, view) for p in view.paths(t))]
     elif view.name in ("chmod", "chown", "chgrp", "setfacl", "chattr") and recursive:
         targets = [
             t
@@ -225,6 +246,10 @@ def _destroys(view: View) -> str:
     return ""
 
 
+def _above(path: str, view: View) -> bool:
+    return path == view.home or inside(view.home, path) or inside(view.workspace, path)
+
+
 def _find_targets(view: View, texts: Sequence[str]) -> list[str]:
     acts = [
         t for t in texts if t in ("-delete", "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
@@ -237,7 +262,7 @@ def _find_targets(view: View, texts: Sequence[str]) -> list[str]:
         if text.startswith(("-", "(", "!")) and text not in ("-H", "-L", "-P"):
             break
         roots.append(text)
-    filtered = any(t in FILTERS for t in texts)
+    filtered = narrows(texts)
     inner = [
         r
         for r in roots or ["."]
@@ -248,6 +273,10 @@ def _find_targets(view: View, texts: Sequence[str]) -> list[str]:
 
 def _writes(view: View) -> str:
     """Paths that something later runs, or raw devices, named by a command that does not merely read."""
+    for path in [p for t in _outputs(view) for p in view.paths(t)]:
+        own = path.endswith("/.git") or (path in (view.home, "/") and view.name in _UNPACKERS)
+        if own or persistent(path, view.workspace, view.home) or device(path):
+            return f"plants or changes what runs later: {path}"
     if view.reading is not None or (
         view.name == "git" and git_verb(view.args)[1] not in ("clone", "init", "mv", "worktree", "apply", "")
     ):
@@ -266,6 +295,26 @@ def _writes(view: View) -> str:
         if planted and not reads and not _runs_from(view, path):
             return f"plants or changes what runs later: {path}"
     return ""
+
+
+def _outputs(view: View) -> list[str]:
+    """Files and folders that flags, or the last place, name as what is written to."""
+    if view.reading is not None or view.name not in _UNPACKERS | _COPIERS | {"git"}:
+        return []
+    texts = [a.shortest for a in view.args]
+    operands = [t for t in texts if not t.startswith("-")]
+    out = operands[-1:] if view.name in _COPIERS and len(operands) > 1 else []
+    out += operands[2:3] if view.name == "git" and operands[:2] == ["bundle", "create"] else []
+    letters = {"git": "o", "unzip": "d", "patch": "do", "7z": "o"}.get(view.name, "C")
+    for text, follows in zip(texts, [*texts[1:], ""], strict=False):
+        match = re.fullmatch(
+            rf"--(?:output|output-directory|directory|one-top-level)=(.*)|-[{letters}](.+)", text, re.S
+        )
+        if match:
+            out.append(match[1] or match[2])
+        elif re.fullmatch(rf"--(?:output|output-directory|directory)|-\w*[{letters}]", text):
+            out.append(follows)
+    return [re.sub(r"/\.?$", "", t) or "/" for t in out if t]
 
 
 def _only_reads(view: View) -> bool:
@@ -304,41 +353,12 @@ def _container(view: View) -> str:
 def _signals(view: View, texts: Sequence[str]) -> str:
     if view.name == "kill" and any(t in ("-1", "0", "1") for t in texts):
         return "signals every process"
-    if view.name == "kill" and any("PPID" in w.variables for w in view.simple.words):
+    if view.name == "kill" and any("PPID" in w.variables or "hypercode" in w.raw for w in view.simple.words):
         return "signals this program"
     if view.name in ("pkill", "killall", "skill", "slay"):
         wide = any(re.match(r"-\w*[uU]$|--u", t) for t in texts) or any(t in (".", ".*", "", "-1") for t in texts)
         if wide or any(t in ("hypercode", "init", "systemd", "sshd") for t in texts):
             return f"signals many processes: {view.name}"
-    return ""
-
-
-def _code(view: View) -> str:
-    for arg in view.args:
-        code = arg.text
-        if len(code) < 4 or not re.search(r"[\s(\"'`{]", code):
-            continue
-        spend(20 + len(code) // 2)
-        if _FORKS.search(code):
-            return "starts processes without end"
-        if _FETCHED.search(code):
-            return "runs what it downloads, or opens a shell to the network"
-        texts = list(dict.fromkeys(literals(code)))
-        removes, writes = bool(_REMOVING_CODE.search(code)), bool(re.search(r"open|write|>", code))
-        if _ENVIRON_CODE.search(code) and any(map(secret_name, [*texts, *re.findall(r"[A-Z_]{3,}", code)])):
-            return "reads a secret variable"
-        for text in texts:
-            for path in (
-                view.paths(re.sub(r"^(?:~|\$HOME)(?=/|$)", view.home.replace("\\", r"\\"), text)) if text else ()
-            ):
-                if secret(path, view.workspace, view.home):
-                    return f"secret: {path}"
-                if removes and precious(path, view.workspace, view.home):
-                    return f"removes {precious(path, view.workspace, view.home)}: {path}"
-                if ("/" in text or text.startswith(".")) and persistent(path, view.workspace, view.home) and writes:
-                    return f"plants or changes what runs later: {path}"
-        if removes and re.search(r"expanduser|Path\.home|homedir|Dir\.home|\bHOME\b", code):
-            return "removes something in the home folder"
     return ""
 
 

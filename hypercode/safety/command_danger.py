@@ -21,7 +21,8 @@ def then(first: str, second: str) -> str:
 ALWAYS: dict[str, str] = {
     name: why
     for why, names in {
-        "raises privilege": "sudo sudoedit doas su pkexec runuser gosu su-exec setcap chroot nsenter unshare capsh newgrp visudo vipw machinectl setpriv",
+        "raises privilege": "sudo sudoedit doas su pkexec run0 runuser gosu su-exec setcap chroot nsenter unshare capsh newgrp visudo vipw machinectl setpriv",
+        "rewrites history": "bfg",
         "changes accounts or the system": "passwd chpasswd useradd usermod userdel adduser deluser groupadd groupmod groupdel gpasswd chsh chfn "
         "mount umount losetup insmod rmmod modprobe depmod kexec sysctl setenforce iptables ip6tables nft ufw firewall-cmd swapon swapoff "
         "apparmor_parser auditctl update-alternatives ldconfig mknod",
@@ -71,6 +72,16 @@ DOWNLOADERS = {
     "aws",
     "dig",
     "rsync",
+    "telnet",
+    "tftp",
+    "sftp",
+    "curlie",
+    "websocat",
+    "links",
+    "iwr",
+    "irm",
+    "invoke-webrequest",
+    "invoke-restmethod",
 }
 DECODERS = {
     "base64",
@@ -89,6 +100,8 @@ DECODERS = {
     "gpg",
 }
 
+_PUBLISHES = "publishes a package, which cannot be taken back"
+_UNTRIED = r"^(?!.*--dry-run)(?:-\S+ (?:[^-\s]\S* )??)*"
 # A program, and a pattern over its arguments joined by blanks.
 _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
     (frozenset(names.split()), re.compile(pattern, re.S), why)
@@ -102,6 +115,32 @@ _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
             "shows or changes stored credentials",
         ),
         ("gh glab", r"^gist create|^release upload", "uploads files"),
+        ("gh glab", r"^release (?:create|delete)", "publishes, or takes back, a release"),
+        (
+            "npm pnpm yarn bun lerna",
+            _UNTRIED + r"(?:npm )?(?:publish|unpublish|deprecate|dist-tag (?:add|rm)|owner (?:add|rm)|access \w)\b",
+            _PUBLISHES,
+        ),
+        (
+            "cargo poetry uv hatch flit pdm rye maturin vsce ovsx jsr deno",
+            _UNTRIED + r"(?:publish|upload|yank)\b",
+            _PUBLISHES,
+        ),
+        ("twine gem anaconda luarocks", _UNTRIED + r"(?:upload|push|yank)\b", _PUBLISHES),
+        ("dart flutter pod mix", _UNTRIED + r"(?:pub publish|trunk push|hex\.publish)\b", _PUBLISHES),
+        (
+            "mvn mvnw gradle gradlew",
+            r"(?:^|[\s:])(?:deploy|release:perform|publish(?!\w*ToMavenLocal)\w*)(?:\s|$)",
+            _PUBLISHES,
+        ),
+        ("dotnet nuget", r"^(?:nuget )?(?:push|delete)\b", _PUBLISHES),
+        (
+            "semantic-release release-it goreleaser",
+            r"^(?!.*(?:--dry-run|--snapshot|--help|--version|^check|^build))",
+            _PUBLISHES,
+        ),
+        ("helm", r"^(?:cm-)?push\b", _PUBLISHES),
+        ("python python3", r"setup\.py\b.*\s(?:upload|register)\b", _PUBLISHES),
         (
             "hf huggingface-cli flyctl fly vercel netlify railway wrangler",
             r"\bauth (?:token|whoami)|\benv pull|\btokens?\b",
@@ -120,6 +159,14 @@ _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
         ),
         ("aws gsutil s3cmd", r"\b(?:s3 )?(?:cp|sync|mv|put|rsync)\b", "uploads files"),
         ("aws gsutil s3cmd", r"\b(?:rb|rm|del)\b|delete-|terminate-", "removes things elsewhere"),
+        (
+            "gcloud az heroku fly flyctl doctl linode-cli hcloud oci ibmcloud scw vultr-cli civo exo netlify vercel railway wrangler "
+            "eksctl cdk sls serverless sst amplify copilot eb firebase supabase planetscale pscale neonctl",
+            r"(?:^|[\s:])(?:delete|destroy|remove|rm|purge|terminate|reset|nuke)(?:-\w+)*(?:\s|$)",
+            "removes things elsewhere",
+        ),
+        ("git", r"(?i)-c ?help\.autocorrect=", "lets git guess what to run"),
+        ("git", r"(?i)clean\.requireForce=(?:false|0|no|off)?(?:\s|$)", "lets git remove files"),
         ("security", r"find-|dump-|export", "shows stored secrets"),
         ("op", r"^(?:read|item|inject|document|run)", "shows stored secrets"),
         ("vault", r"^(?:read|kv|print|token|login)", "shows stored secrets"),
@@ -129,7 +176,7 @@ _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
         ("kubectl oc helm", r"\b(?:delete|drain|uninstall)\b", "removes things elsewhere"),
         (
             "terraform tofu pulumi",
-            r"^(?:destroy|state rm)|" + then("^apply", "-destroy") + "|" + then("output", "-(?:json|raw)"),
+            r"^(?:-\S+ )*(?:destroy|state rm)|" + then("^apply", "-destroy") + "|" + then("output", "-(?:json|raw)"),
             "removes things elsewhere or shows secrets",
         ),
         ("sops", r"(?:^|\s)(?:-d|--decrypt|decrypt|exec-)", "shows stored secrets"),
@@ -153,9 +200,11 @@ _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
         ),
         (
             "npm pnpm yarn bun npx bunx",
-            r"https?://|git\+|git://|git@|--registry",
+            r"https?://|git\+|git://|git@|--registry|(?:^|\s)(?:github|gitlab|bitbucket|gist):"
+            r"|^(?:i|install|add)\b(?:.*?\s(?:-[DSEOgP]+|--save[\w-]*|--global|(?!-)\S+))?? [A-Za-z0-9][\w-]*/[\w.-]+(?:#\S+)?(?:\s|$)",
             "code from an address",
         ),
+        ("cargo", r"^(?:install|add) .*--(?:git|registry|index)\b", "code from an address"),
         ("deno bun", r"https?://", "code from an address"),
         ("gem cpan cpanm luarocks", r"https?://|--source", "code from an address"),
         ("helm kubectl", then("-f|--filename|install|apply", "https?://"), "code from an address"),
@@ -180,16 +229,29 @@ _VERBS: list[tuple[frozenset[str], re.Pattern[str], str]] = [
         ),
         ("git-lfs", r"^install", "changes what git runs"),
         ("chmod", r"(?:^|\s)(?:[ugoa]*\+[rwxXt]*s|[ugoa]*=[rwxXt]*s|0?[24567]\d{3})\b", "sets the owner's powers"),
+        (
+            "chmod",
+            r"^(?=(?:.*\s)?-(?:\w*R|-rec))(?:.*\s)?(?:0?[0-3][0-7]{2}|[ua]*-\w*r\w*|[ua]*=[wx]*)(?:\s|$)",
+            "takes the right to read whole folders",
+        ),
         ("chown chgrp", r"(?:^|\s)(?:root|0)(?:[:.]|\s)", "gives files to root"),
         ("setfacl chattr", r"-[mMRx]|[+-]i", "changes protection"),
         ("dd", r"\bof=/dev/(?!null\b)", "raw device"),
         ("dropdb dropuser", r"", "removes a database"),
+        ("rails rake", r"(?:^|\s)db:(?:drop|reset|purge|schema:load|migrate:reset)", "removes data"),
+        ("prisma", r"migrate reset|--force-reset|--accept-data-loss", "removes data"),
+        ("php artisan", r"(?:^|artisan )(?:migrate:(?:fresh|reset|refresh)|db:wipe)", "removes data"),
+        ("python python3 manage.py django-admin", r"(?:^|manage\.py )(?:flush|reset_db|sqlflush)\b", "removes data"),
         (
             "psql mysql sqlite3 mariadb",
             r"(?i)\bdrop\s+(?:database|schema|table)|\btruncate\b|\bdelete\s+from\b(?!(?:(?!\bdelete\b)[^;])*\bwhere\b)",
             "removes data",
         ),
-        ("redis-cli mongo mongosh", r"(?i)flushall|flushdb|dropDatabase", "removes data"),
+        (
+            "redis-cli mongo mongosh",
+            r"(?i)flushall|flushdb|dropDatabase|\.drop\(|deleteMany\(\s*\{\s*\}",
+            "removes data",
+        ),
         ("defaults", r"^write|^delete", "changes stored settings"),
         ("hypercode", r"^(?!(?:policy|--version|--help|doctor|models|sessions list)\b)", "this program itself"),
         (

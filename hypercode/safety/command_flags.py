@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from hypercode.safety.command_language import jq_looks_further, sed_files
 from hypercode.safety.command_paths import project_secret
 from hypercode.safety.command_table import FIND_PLAIN, FIND_VALUE, TABLE, TEST_WORDS, VERSION, Spec
 from hypercode.safety.command_words import Form, decode, forms
@@ -60,8 +61,10 @@ def arguments(name: str, spec: Spec, args: Sequence[Form]) -> Reading:
         at += 1
         if not form.sure:
             raise Refused("an argument is not known beforehand")
-        if open_ and spec.risky and _any_name(form):
+        if ((open_ and spec.risky) or spec.planted) and _any_name(form):
             raise Refused(f"a file name could be taken for a flag of {name}")
+        if spec.planted and form.text.startswith("@"):
+            raise Refused(f"arguments from a file: {name} {form.text}")
         if not open_ or form.text == "-" or not form.text.startswith("-"):
             operands.append(form)
         elif form.text == "--":
@@ -70,6 +73,8 @@ def arguments(name: str, spec: Spec, args: Sequence[Form]) -> Reading:
         elif form.glob and not form.text.startswith("--"):
             raise Refused("a flag with a pattern in it")
         elif form.text.startswith("--"):
+            if form.glob and (spec.operands == "git" or form.text[2:].split("=", 1)[0] in spec.files.split()):
+                raise Refused("a flag with a pattern in it")
             at += _long(name, spec, form.text, args[at:], out, flags)
         else:
             at += _short(name, spec, form.text, args[at:], out, flags)
@@ -116,7 +121,7 @@ def _short(name: str, spec: Spec, text: str, rest: Sequence[Form], out: Reading,
 
 def _separate(name: str, rest: Sequence[Form]) -> str:
     """A flag's value in a word of its own; one that looks like a flag could be read as one after all."""
-    if not rest[0].sure or (rest[0].glob and rest[0].text[:1] in "*?["):
+    if not rest[0].sure or _any_name(rest[0]) or (rest[0].glob and not rest[0].alone):
         raise Refused("an argument is not known beforehand")
     if re.match(r"-\D", rest[0].text):
         raise Refused(f"a value that looks like a flag: {name} … {rest[0].text}")
@@ -145,7 +150,7 @@ def _operands(name: str, spec: Spec, operands: list[Form], flags: set[str], out:
     texts = [o.text for o in operands]
     if spec.operands == "none" and texts:
         raise Refused(f"{name} with an operand")
-    if not spec.least <= len(texts) <= spec.most or (spec.most < 100 and any(o.glob for o in operands)):
+    if not spec.least <= len(texts) <= spec.most or (spec.most < 100 and any(o.glob and not o.alone for o in operands)):
         raise Refused(f"{name} with this many operands may write")
     if spec.operands == "plus" and not all(t.startswith("+") for t in texts):
         raise Refused(f"{name} with this operand may write")
@@ -154,10 +159,21 @@ def _operands(name: str, spec: Spec, operands: list[Form], flags: set[str], out:
     if spec.operands in ("paths", "pattern"):
         out.content += [t for t in texts if t != "-"]
     elif spec.operands == "names":
-        out.names += texts
+        apart = name == "ls" and bool(flags & {"d", "directory"})
+        out.names += [_listed(o) if apart and o.glob else o.text for o in operands]
+    elif spec.operands != "git":
+        out.names += [_listed(o) for o in operands if o.glob]
     elif spec.operands == "git":
         for text in texts:
             out.content += [text, *([text.rsplit(":", 1)[-1].strip("()/!^")] if ":" in text else [])]
+
+
+def _listed(form: Form) -> str:
+    """The folder whose names a pattern shows, where its wildcards stand in the last component alone."""
+    above, _, last = form.text.rstrip("/").rpartition("/")
+    if re.search(r"[*?\[]", above) or not last:
+        return form.text
+    return above or ("/" if form.text.startswith("/") else ".")
 
 
 # -- commands with a language of their own ---------------------------------------------------------------------------
@@ -198,32 +214,6 @@ _FD = Spec(
     risky=True,
 )  # fmt: skip
 
-_SED_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:\\.|\[[^\]/\\\n]+\]|[^/\\\n\[])*/I?)"
-_SED_SIMPLE = re.compile(
-    rf"[\s;]*+(?:{_SED_ADDRESS}(?:\s*+,\s*+(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*+!?\s*+(?:(?:[pPdDgGhHxNn=zl]|[qQ]\s*\d*)\s*(?=[;\n}}]|$)|\{{|\}}|(?=s))"
-)
-
-
-def _sed_script(script: str) -> None:
-    at, end = 0, len(script.rstrip(" \t\n;"))
-    while at < end:
-        spend(8)
-        match = _SED_SIMPLE.match(script, at)
-        if not match:
-            raise Refused("a sed script that is not only printing and replacing")
-        at = match.end()
-        if script[at : at + 1] == "s" and not match[0].rstrip()[-1:].isalpha():
-            delimiter = re.escape(script[at + 1 : at + 2])
-            if delimiter in ("", "\\\\", "\\\n") or script[at + 1].isalnum():
-                raise Refused("a sed script that is not only printing and replacing")
-            body = rf"(?:\\.|(?!{delimiter})[^\\\n])*"
-            whole = re.compile(
-                rf"s{delimiter}({body}){delimiter}{body}{delimiter}[gpiIm0-9]*\s*(?=[;\n}}]|$)", re.S
-            ).match(script, at)
-            if not whole or whole[1].count("[") > whole[1].count("]"):
-                raise Refused("a sed script that is not only printing and replacing")
-            at = whole.end()
-
 
 def _sed(name: str, args: Sequence[Form]) -> Reading:
     out = Reading("read-only: sed")
@@ -233,12 +223,13 @@ def _sed(name: str, args: Sequence[Form]) -> Reading:
     while at < len(args):
         form, text = args[at], args[at].text
         at += 1
-        if not form.sure or (form.glob and (text[:1] in "*?[-" or (not scripts and not operands))):
+        known = bool(scripts or operands)  # the script, which file names must not become
+        if not form.sure or (form.glob and (not known or (open_ and text[:1] in "*?[-"))):
             raise Refused("an argument is not known beforehand")
         if open_ and text == "--":
             open_ = False
         elif open_ and (text in ("-e", "--expression") or (re.fullmatch(r"-[nErsuz]+e", text))) and at < len(args):
-            if not args[at].sure:
+            if not args[at].sure or args[at].glob:
                 raise Refused("an argument is not known beforehand")
             scripts.append(args[at].text)
             at += 1
@@ -263,16 +254,17 @@ def _sed(name: str, args: Sequence[Form]) -> Reading:
     if not scripts:
         scripts, operands = operands[:1], operands[1:]
     for script in scripts:
-        _sed_script(script)
+        files = sed_files(script)
+        if files is None:
+            raise Refused("a sed script that is not only printing and replacing")
+        out.content += files
     out.content += [o for o in operands if o != "-"]
     return out
 
 
 def _text(name: str, args: Sequence[Form]) -> Reading:
     """A command that shows its arguments as they are; only a pattern among them looks at the disk."""
-    out = arguments(name, Spec("text"), [Form("--"), *args])
-    out.names += [form.text for form in args if form.glob]
-    return out
+    return arguments(name, Spec("text"), [Form("--"), *args])
 
 
 def _printf(name: str, args: Sequence[Form]) -> Reading:
@@ -280,6 +272,9 @@ def _printf(name: str, args: Sequence[Form]) -> Reading:
         raise Refused("printf with a flag sets a variable")
     if args and _any_name(args[0]):
         raise Refused("a file name could be taken for a flag of printf")
+    pattern = args[1:2] if args and args[0].text == "--" else args[:1]
+    if any(re.search(r"%[^%a-zA-Z(]*n", form.text.replace("%%", "")) for form in pattern):
+        raise Refused("printf that sets a variable")
     return _text(name, args)
 
 
@@ -303,14 +298,31 @@ def _test(name: str, args: Sequence[Form]) -> Reading:
     return out
 
 
+_JQ_GIVEN = {"--arg": False, "--argjson": False, "--slurpfile": True, "--rawfile": True}
+"""Flags of `jq` with a name and a value, and whether the value is a file."""
+
+
 def _jq(name: str, args: Sequence[Form]) -> Reading:
-    out = arguments(name, TABLE["jq"], args)
-    for form in args:
-        if re.search(
-            r"(?<!(?<!\.)\.)\benv\b|\$ENV|\$__|\b(?:include|import|input_filename|get_search_list|halt_error)\b",
-            form.text,
-        ):
-            raise Refused("jq that reads the environment or other files")
+    rest: list[Form] = []
+    files: list[str] = []
+    at = 0
+    while at < len(args):
+        form = args[at]
+        reads = _JQ_GIVEN.get(form.text) if not form.glob else None
+        if reads is None:
+            rest.append(form)
+            at += 1
+            continue
+        given = args[at + 1 : at + 3]
+        if len(given) < 2 or not all(g.sure and not g.glob for g in given):
+            raise Refused("an argument is not known beforehand")
+        files += [given[1].text] if reads else []
+        at += 3
+    out = arguments(name, TABLE["jq"], rest)
+    out.content += files
+    program = next((form for form in rest if not form.text.startswith("-")), Form("."))
+    if (program.glob and program.alone) or any(jq_looks_further(form.text) for form in rest):
+        raise Refused("jq that reads the environment or other files")
     return out
 
 
@@ -344,6 +356,19 @@ def _set(name: str, args: Sequence[Form]) -> Reading:
     return Reading("shell option", here=False)
 
 
+_PIP = {
+    "list": Spec("none", "lev", "local user editable not-required verbose", "", "format exclude"),
+    "show": Spec("text", "fv", "files verbose", least=1, risky=True),
+    "check": Spec("none"),
+}
+
+
+def _pip(name: str, args: Sequence[Form]) -> Reading:
+    if not args or args[0].text not in _PIP or not args[0].sure:
+        raise Refused("not on the list of readers")
+    return arguments(f"{name} {args[0].text}", _PIP[args[0].text], args[1:])
+
+
 def _id(name: str, args: Sequence[Form]) -> Reading:
     return arguments(name, Spec("text", TABLE["id"].short, TABLE["id"].long, most=1), args)
 
@@ -364,4 +389,6 @@ _SPECIAL: dict[str, Callable[[str, Sequence[Form]], Reading]] = {
     "command": _command,
     "set": _set,
     "id": _id,
+    "pip": _pip,
+    "pip3": _pip,
 }

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hypercode.safety.command_script import Redirect, document
-from hypercode.safety.command_words import Word, decode
+from hypercode.safety.command_words import Piece, Word, decode
 from hypercode.safety.command_work import spend
 
 if TYPE_CHECKING:
@@ -81,11 +81,21 @@ class Found:
         return word
 
     def assign(self, node: Node) -> None:
+        if self.walk.text(node.end_byte, node.end_byte + 2) == "\\\n":
+            self.walk.problem("an assignment that goes on behind a line break")
         word = self.take(node.start_byte, node.end_byte, [node])
-        match = re.match(r"[A-Za-z_]\w*(?=\+?=)", word.raw)
+        match = re.match(r"[A-Za-z_]\w*(?=(?:\[[^]]*\])?\+?=)", word.raw)
         value = node.child_by_field_name("value")
+        name = match[0] if match else ""
+        if value is not None and value.type == "array":
+            for part in [c for c in value.children if c.is_named]:
+                self.assigns.append((name, self.walk.word(part.start_byte, part.end_byte, [part])[0]))
+            self.assigns += [] if value.named_child_count else [(name, decode(""))]
+            return
         held = decode("") if value is None else self.walk.word(value.start_byte, value.end_byte, [value])[0]
-        self.assigns.append((match[0] if match else "", held))
+        if name and word.raw.startswith(f"{name}+="):  # what it held before, and this
+            held = replace(held, pieces=(Piece("var", name, True), *held.pieces))
+        self.assigns.append((name, held))
 
     def redirect(self, node: Node) -> None:
         spend(12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from hypercode.safety.command_flags import Reading, Refused, arguments
 from hypercode.safety.command_table import GIT
@@ -40,6 +41,25 @@ _HARMLESS_KEYS = re.compile(
     r"|rerere\.enabled|fetch\.prune|rebase\.(autostash|autosquash)|commit\.gpgsign|advice\..*|column\..*|log\.date|help\.autocorrect"
 )
 _CONFIG_READS = {"get", "list", "get-all", "get-regexp", "get-urlmatch", "get-color", "l"}
+_SCOPES = {
+    "global",
+    "local",
+    "system",
+    "worktree",
+    "show-origin",
+    "show-scope",
+    "null",
+    "z",
+    "name-only",
+    "bool",
+    "int",
+    "path",
+}
+_SCOPES |= {"bool-or-int", "includes", "no-includes", "type"}
+"""Flags of `git config` that say where a value is read and how it is shown."""
+_SECRET_KEY = re.compile(r"extraheader|secret|token|pass|helper|insteadof|api-?key|oauth|cookie|\.pat$", re.IGNORECASE)
+_SHOWS = {"clean": {"--dry-run"}, "apply": {"--check", "--stat", "--numstat", "--summary"}}
+"""What keeps a verb that writes from writing; one of them must be there."""
 
 
 def git_verb(args: Sequence[Form]) -> tuple[list[Form], str, list[Form]]:
@@ -76,6 +96,8 @@ def _after_verb(verb: str, rest: list[Form]) -> list[Form]:
     """The arguments to hold against the table.  Raises Refused where an operand makes the verb write."""
     operands = [f.text for f in rest if not f.text.startswith("-")]
     flags = {f.text.lstrip("-").split("=", 1)[0] for f in rest if f.text.startswith("-")}
+    if verb in ("config", *_READS) and any(f.glob for f in rest):
+        raise Refused(f"file names could change what it does: git {verb}")
     if verb in ("branch", "tag"):
         if operands and not (flags & _LISTS[verb]):
             raise Refused(f"changes the repository: git {verb}")
@@ -90,12 +112,24 @@ def _after_verb(verb: str, rest: list[Form]) -> list[Form]:
             raise Refused(f"changes the repository or uses the network: git {verb} {first}")
         return [f for f in rest if f.text != first or shows]
     elif verb == "config":
-        reading = (len(operands) == 1 and not flags) or flags & {"get", "get-all"} or operands[:1] == ["get"]
-        if not reading or re.search(
-            r"extraheader|secret|token|passw|helper|insteadof", " ".join(operands), re.IGNORECASE
+        named = _names_one(rest, operands)
+        if not (named or flags & {"get", "get-all"} or operands[:1] == ["get"]) or _SECRET_KEY.search(
+            " ".join(operands)
         ):
             raise Refused("git config that may write or show secrets")
+    elif verb in _SHOWS:
+        options = list(takewhile(lambda t: t != "--", (f.text for f in rest)))
+        dry = verb == "clean" and any(re.fullmatch(r"-[dxXq]*n[ndxXq]*", t) for t in options)
+        if not dry and not _SHOWS[verb].intersection(options):
+            raise Refused(f"changes files: git {verb}")
     return rest
+
+
+def _names_one(rest: Sequence[Form], operands: Sequence[str]) -> bool:
+    """Whether `git config` is given the name of one value and nothing that makes it write."""
+    flags = [f.text for f in rest if f.text.startswith("-")]
+    plain = all(t.lstrip("-").split("=", 1)[0] in _SCOPES and t != "--type" for t in flags)
+    return plain and len(operands) == 1 and "." in operands[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +199,8 @@ def _loses_history(verb: str, call: _Call) -> bool:
 def git_breaker(args: Sequence[Form]) -> str:
     """Why a git call asks every time: lost work, rewritten published history, planted code.  Empty if it need not."""
     _, verb, rest = git_verb(args)
+    if verb == "git":  # a common new name for git itself
+        _, verb, rest = git_verb(rest)
     call = _Call([f.shortest for f in rest])
     if any("ext::" in f.text or "fd::" in f.text for f in args):
         return "a git transport that runs a command"
@@ -179,7 +215,9 @@ def git_breaker(args: Sequence[Form]) -> str:
         return "rewrites or deletes published history: git push"
     if verb == "credential" or (verb.startswith("credential-")):
         return "shows stored passwords: git credential"
-    return _config(call.texts, call.flags, call.operands) if verb == "config" else ""
+    if verb == "config" and not (_names_one(rest, call.operands) and not _SECRET_KEY.search(call.operands[0])):
+        return _config(call.texts, call.flags, call.operands)
+    return ""
 
 
 def _config(texts: list[str], flags: list[str], operands: list[str]) -> str:

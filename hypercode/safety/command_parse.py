@@ -9,6 +9,7 @@ trust in its quotes, so that nothing in it can hide from a deny rule or a circui
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -189,14 +190,21 @@ class Walk:
             elif child.type not in ("file_redirect", "variable_name", "test_operator"):
                 self.statement(child, scope, after_and, piped)
 
-    def chain(self, node: Node, scope: tuple[int, ...], after_and: bool, piped: bool) -> None:
-        """`a && b || c …` hangs to the left in the tree, as deep as it is long."""
+    def chain(
+        self, node: Node, scope: tuple[int, ...], after_and: bool, piped: bool, redirects: Sequence[Node] = ()
+    ) -> None:
+        """`a && b || c …` hangs to the left in the tree, as deep as it is long.
+
+        The grammar hangs the redirects of its last command on all of it.
+        """
         lists = [node]
         while lists[-1].children and lists[-1].children[0].type == "list":
             lists.append(lists[-1].children[0])
         children = [lists[-1].children[0]] + [c for part in reversed(lists) for c in part.children[1:]]
         for child in children:
-            if child.is_named:
+            if child.is_named and redirects and child == children[-1]:
+                self.tied(node, child, list(redirects), scope, after_and, piped)
+            elif child.is_named:
                 self.statement(child, scope, after_and, piped)
             else:
                 after_and = child.type == "&&"
@@ -233,17 +241,31 @@ class Walk:
     def redirected(self, node: Node, scope: tuple[int, ...], after_and: bool, piped: bool) -> None:
         body = node.child_by_field_name("body")
         redirects = [c for c in node.children if c.type.endswith("_redirect")]
-        if body is None or body.type in ("command", "test_command", "declaration_command", "variable_assignment"):
-            self.command(node, body, redirects, scope, after_and, piped)
-        elif body.type == "pipeline":
-            self.command_of_pipeline(node, body, redirects, scope, after_and, piped)
-        else:
-            self.command(node, None, redirects, scope, after_and, piped)
-            self.statement(body, scope, after_and, piped)
+        self.tied(node, body, redirects, scope, after_and, piped)
         passed = {c.id for c in redirects} | ({body.id} if body else set())
         for child in node.children:
             if child.is_named and child.id not in passed:
                 self.statement(child, scope, False, False)
+
+    def tied(
+        self,
+        node: Node,
+        body: Node | None,
+        redirects: list[Node],
+        scope: tuple[int, ...],
+        after_and: bool,
+        piped: bool,
+    ) -> None:
+        """A statement with the redirects that belong to it."""
+        if body is None or body.type in ("command", "test_command", "declaration_command", "variable_assignment"):
+            self.command(node, body, redirects, scope, after_and, piped)
+        elif body.type == "pipeline":
+            self.command_of_pipeline(node, body, redirects, scope, after_and, piped)
+        elif body.type == "list":
+            self.chain(body, scope, after_and, piped, redirects)
+        else:
+            self.command(node, None, redirects, scope, after_and, piped)
+            self.statement(body, scope, after_and, piped)
 
     def command_of_pipeline(
         self, node: Node, body: Node, redirects: list[Node], scope: tuple[int, ...], after_and: bool, piped: bool

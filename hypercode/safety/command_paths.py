@@ -47,6 +47,7 @@ _NAMES = (
     "server.key",
     "server.pem",
 )
+_ENDINGS = [known[2:] for known in KEY_FILES if re.fullmatch(r"\*\.\w+", known)]
 _BACKUP = re.compile(r"(?:~|#|\.~\d+~|\.(?:bak|orig|old|save|swp|swo))+$|^#")  # what editors and careful people add
 _TEMPLATES = ("example", "sample", "template", "dist", "defaults", "default")
 _PERSISTENT = [
@@ -67,6 +68,8 @@ _PERSISTENT = [
         ".direnvrc", ".config/direnv", ".pdbrc", ".irbrc", ".pryrc", ".Rprofile", ".config/zsh", ".oh-my-zsh",
     )
 ]  # fmt: skip
+_EVERYTHING = re.compile(r"\?*\*[*?]*|[*?]*\[[!^][^]]*\]\*")  # patterns that all names, or all but a few, fit
+_PROCESS_ROOT = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?root(?=/|$)")
 _SYSTEM = {"etc", "boot", "usr", "bin", "sbin", "lib", "lib64"}
 _DEVICES = ("null", "stdin", "stdout", "stderr", "fd", "tty", "zero", "random", "urandom", "full", "shm", "pts", "ptmx")
 _SAFE_GIT = {"index.lock", "HEAD.lock", "MERGE_MSG", "COMMIT_EDITMSG", "shallow.lock", "config.lock"}
@@ -83,7 +86,8 @@ def resolve(text: str, folders: Iterable[str]) -> list[str]:
         texts += ["/".join(".." if _names_above(part) else part for part in parts)] * any(map(_names_above, parts))
     places = list(folders)
     spend(len(places) * len(texts) * _cost(text))
-    return [_normal(posixpath.join(folder, form)) for folder in places for form in texts]
+    paths = [_normal(posixpath.join(folder, form)) for folder in places for form in texts]
+    return [*paths, *(_PROCESS_ROOT.sub("", p) or "/" for p in paths if "/root" in p and _PROCESS_ROOT.match(p))]
 
 
 def _cost(path: str) -> int:
@@ -184,8 +188,11 @@ def project_secret(path: str) -> bool:
         return any(_pattern(known)(name) for known in _PROJECT) or "/.git/config" in path + "/"
     if name.startswith((".", "[")) and any(_could_be(name, k) for k in (".env", ".env.local", ".env.production")):
         return True
-    stem = name.split(".", 1)[0]
-    return sum(c not in "*?[]" for c in stem) >= 2 and any(_could_be(name, k) for k in _NAMES)
+    stem, _, ending = name.partition(".")
+    ending = ending.rsplit(".", 1)[-1]
+    if sum(c not in "*?[]" for c in stem) >= 2 and any(_could_be(name, k) for k in _NAMES):
+        return True
+    return sum(c not in "*?[]!^-" for c in ending) >= 2 and any(_could_be(ending, k) for k in _ENDINGS)
 
 
 @lru_cache(4096)
@@ -203,7 +210,8 @@ def precious(path: str, workspace: str, home: str) -> str:
     """Why the removal of a whole path is a loss that no rule may cover; empty if it is not."""
     if path == "/" or path == "/*":
         return "the whole disk"
-    folder = path[:-2] if path.endswith(("/*", "/.")) else path
+    folder, _, last = path.rpartition("/")
+    folder = (folder or "/") if last == "." or _EVERYTHING.fullmatch(last) else path
     if folder == workspace:
         return "the workspace itself"
     if folder == home:

@@ -20,7 +20,8 @@ class Spec:
     `files`: those of them, letters or long names, whose value is a file that is read.  `operands`: `paths` (their
     content is read), `names` (only names and facts of files), `text`, `pattern` (one text, then paths), `none`, `plus`
     (one that begins with `+`), `git` (revisions and paths).  `most`: at most so many operands; `least` at least.
-    `count`: `-5` is a flag.  `risky`: a file name from a glob could be taken for a flag that writes or runs.
+    `count`: `-5` is a flag.  `risky`: a file name from a glob could be taken for a flag that writes or runs; `planted`:
+    one that begins with `@`, or with `-` on some system, even if no flag of the usual program writes.
     """
 
     operands: str = "paths"
@@ -33,16 +34,17 @@ class Spec:
     least: int = 0
     count: bool = False
     risky: bool = False
+    planted: bool = False
     attached: str = ""  # letters with a value only if it is glued to them
     pattern_by: str = ""  # flags that bring the pattern, so that every operand is a path
 
 
 _GREP = Spec(
-    "pattern", "EFGPivwxycnHhoqsLlabrTUZz",
+    "pattern", "EFGPivwxycnHhoqsLlabrTUZzIV",
     "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp "
     "line-regexp count line-number with-filename no-filename only-matching quiet silent no-messages files-with-matches "
-    "files-without-match text recursive initial-tab null null-data line-buffered byte-offset color colour",
-    "emABCdD", "regexp max-count after-context before-context context color colour include exclude exclude-dir "
+    "files-without-match text recursive initial-tab null null-data line-buffered byte-offset color colour version help",
+    "efmABCdD", "regexp max-count after-context before-context context color colour include exclude exclude-dir "
     "binary-files directories devices label exclude-from file", "f file exclude-from",
     count=True, pattern_by="e f regexp file",
 )  # fmt: skip
@@ -54,11 +56,13 @@ _RG = Spec(
     "no-config heading no-heading column no-column vimgrep json stats trim null crlf type-list version help one-file-system "
     "no-messages byte-offset unrestricted passthru no-hidden glob-case-insensitive no-unicode block-buffered "
     "line-buffered debug trace",
-    "egtTmABCMjrEd", "regexp glob iglob type type-not max-count after-context before-context context max-columns threads replace "
+    "egftTmABCMjrEd", "regexp glob iglob type type-not max-count after-context before-context context max-columns threads replace "
     "encoding color colors sort sortr max-depth max-filesize path-separator context-separator engine file ignore-file",
     "f file ignore-file", risky=True, pattern_by="e f regexp file files type-list",
 )  # fmt: skip
-_SUM = Spec("paths", "btz", "binary text tag zero", "al", "algorithm length")
+_SUM = Spec(
+    "paths", "btzcw", "binary text tag zero check quiet status warn strict ignore-missing", "al", "algorithm length"
+)
 _NO = Spec("none")
 
 TABLE: dict[str, Spec] = {
@@ -112,11 +116,11 @@ TABLE: dict[str, Spec] = {
     "hexdump": Spec("paths", "bcCdovx", "canonical", "ns", "length skip"),
     "hd": Spec("paths", "v", "", "ns"),
     "xxd": Spec("paths", "abCeEiupP", "", "clsogn", most=1, risky=True),
-    "strings": Spec("paths", "afow", "all print-file-name", "net", "bytes radix encoding", count=True),
-    "base64": Spec("paths", "di", "decode ignore-garbage", "w", "wrap"),
-    "base32": Spec("paths", "di", "decode ignore-garbage", "w", "wrap"),
+    "strings": Spec("paths", "afow", "all print-file-name", "net", "bytes radix encoding", count=True, planted=True),
+    "base64": Spec("paths", "di", "decode ignore-garbage", "w", "wrap", planted=True),
+    "base32": Spec("paths", "di", "decode ignore-garbage", "w", "wrap", planted=True),
     "md5sum": _SUM, "sha1sum": _SUM, "sha224sum": _SUM, "sha256sum": _SUM, "sha384sum": _SUM, "sha512sum": _SUM,
-    "b2sum": _SUM, "cksum": _SUM, "sum": Spec("paths", "rs"), "shasum": Spec("paths", "bt", "", "a", "algorithm"),
+    "b2sum": _SUM, "cksum": _SUM, "sum": Spec("paths", "rs"), "shasum": Spec("paths", "btc", "check", "a", "algorithm"),
     "stat": Spec("names", "Lftxs", "dereference file-system terse", "c", "format printf cached"),
     "file": Spec(
         "names", "bEhiIkLNnrsv0", "brief mime mime-type mime-encoding keep-going dereference no-dereference no-buffer raw version",
@@ -145,7 +149,15 @@ TABLE: dict[str, Spec] = {
     "which": Spec("text", "as", "all"),
     "type": Spec("text", "afptP"),
     "whereis": Spec("text", "bms"),
-    "date": Spec("plus", "uRI", "utc universal rfc-email iso-8601 rfc-3339", "d", "date iso-8601 rfc-3339", most=1, attached="I"),
+    "date": Spec(
+        "plus", "uRI", "utc universal rfc-email iso-8601 rfc-3339", "dr", "date iso-8601 rfc-3339 reference", "r reference",
+        most=1, attached="I",
+    ),
+    "expr": Spec("text"),
+    "pgrep": Spec(
+        "text", "flaxcnoviw", "full list-full list-name exact count newest oldest inverse ignore-case lightweight",
+        "uUPgGtsd", "euid uid parent pgroup group terminal session delimiter",
+    ),
     "cal": Spec("text", "13myj"),
     "whoami": _NO, "logname": _NO, "arch": _NO, "tty": Spec("none", "s"), "groups": _NO, "users": _NO, "wait": _NO, "jobs": Spec("none", "lnprs"),
     "hostname": Spec("none", "sfidI", "short fqdn long ip-address all-ip-addresses domain"),
@@ -178,6 +190,7 @@ _PRETTY = (
     "patch-with-stat compact-summary minimal patience histogram no-renames find-renames find-copies find-copies-harder full-index "
     "binary ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines function-context no-ext-diff no-textconv "
     "text exit-code quiet check word-diff color-words cached staged merge-base no-prefix dirstat cumulative no-relative relative "
+    "abbrev ignore-cr-at-eol indent-heuristic no-indent-heuristic default-prefix no-color-moved "
     "pickaxe-all pickaxe-regex irreversible-delete submodule no-index color-moved combined-all-paths cc ours theirs base"
 )
 _PRETTY_VALUE = (
@@ -189,7 +202,7 @@ _WALK = (
     "all branches tags remotes graph reverse merges no-merges first-parent follow decorate no-decorate source topo-order date-order "
     "author-date-order boundary left-right left-only right-only cherry-pick cherry-mark cherry full-history simplify-merges ancestry-path simplify-by-decoration "
     "walk-reflogs no-walk invert-grep all-match extended-regexp fixed-strings perl-regexp regexp-ignore-case parents children "
-    "show-pulls log-size use-mailmap no-mailmap mailmap relative-date clear-decorations no-notes count objects not full-diff dense sparse "
+    "show-pulls log-size use-mailmap no-mailmap mailmap relative-date clear-decorations notes no-notes count objects not full-diff dense sparse "
     "no-expand-tabs merge bisect reflog do-walk diff-merges"
 )
 _WALK_VALUE = (
@@ -248,6 +261,11 @@ GIT: dict[str, Spec] = {
     "worktree": Spec("git", "vz", "porcelain verbose", risky=True),
     "submodule": Spec("git", "", "recursive cached", risky=True),
     "notes": Spec("git", risky=True),
+    "clean": Spec("git", "ndxXq", "dry-run quiet", "e", "exclude", risky=True),
+    "apply": Spec(
+        "git", "Rvz", "check stat numstat summary reverse verbose recount unidiff-zero ignore-whitespace ignore-space-change",
+        "pC", "directory exclude include whitespace", risky=True,
+    ),
     "config": Spec("git", "z", "get get-all get-regexp local global system show-origin show-scope null name-only bool int path type", "", "type default", risky=True),
     "symbolic-ref": Spec("git", "q", "short quiet", most=1, least=1, risky=True),
 }  # fmt: skip

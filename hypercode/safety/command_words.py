@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, product
 
+from hypercode.safety.command_told import altered, printed
 from hypercode.safety.command_work import spend
 
 __all__ = ["Form", "Hole", "Piece", "Word", "decode", "forms", "secret_name"]
@@ -23,11 +24,8 @@ _LIMIT = 256  # forms of one word; more is not looked at, the word is then not s
 
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _RUN, _RUN_DOUBLE = re.compile(r"[^\\'\"$` \t\n;&|()<>]+"), re.compile(r"[^\\\"$`]+")
-_EXPANSION = re.compile(r"\$\{([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:(:?[-=?+])(.*))?\}", re.DOTALL)
-_TOLD = re.compile(
-    r"(?:\$\(|`)\s*(?:(?:echo|printf)\s+([^\s`()$'\"]+|'[^']*'|\"[^\"$`\\]*\")|pwd|git rev-parse --show-toplevel)\s*[)`]"
-)
-_NAME_IN = re.compile(r"\$\{[!#]?([A-Za-z_]\w*)")
+_EXPANSION = re.compile(r"\$\{([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[(?:[@*]|\d+)\])?(?:(:?[-=?+])(.*))?\}", re.DOTALL)
+_NAME_IN = {"hole": re.compile(r"\$\{[!#]?([A-Za-z_]\w*)"), "var": re.compile(r"\$\{?([A-Za-z_]\w*)")}
 _SECRET = re.compile(
     r"api_?key|(?:^|_)keys?$|token|secret|passw|passphrase|credential|private_?key|access_?key|(?:^|_)pat$|(?:^|_)auth(?:$|_)",
     re.IGNORECASE,
@@ -72,7 +70,7 @@ class Word:
     def variables(self) -> frozenset[str]:
         """The variables it names."""
         plain = {p.text for p in self.pieces if p.kind == "var"}
-        return frozenset(plain | {m for p in self.pieces if p.kind == "hole" for m in _NAME_IN.findall(p.alt)})
+        return frozenset(plain | {m for p in self.pieces if p.alt for m in _NAME_IN[p.kind].findall(p.alt)})
 
     @property
     def static(self) -> bool:
@@ -89,13 +87,15 @@ class Word:
 class Form:
     """One text a word can become; `text` holds NUL where it is unknown, `glob` if file names replace it.
 
-    `alone`: it is one of these names and no more, out of a loop's variable.
+    `alone`: it is one of these names and no more, out of a loop's variable.  `handed`: it comes from the input of
+    `xargs` and its kind.
     """
 
     text: str
     glob: bool = False
     sure: bool = True
     alone: bool = False
+    handed: bool = False
 
     @property
     def shortest(self) -> str:
@@ -151,8 +151,8 @@ class _Reader:
         text = self.raw[hole.start : hole.end]
         self.at = hole.end
         match = _EXPANSION.fullmatch(text) if hole.kind == "expansion" else None
-        if match and not re.search(r"[$`(]", match[3] or ""):
-            self.add("var", match[1], self.double, match[3] or "")
+        if match and not re.search(r"`|\$(?![A-Za-z_{])|\$\{[^}]*[^\w}]|\(", match[4] or ""):
+            self.add("var", match[1], self.double and match[2] != "[@]", match[4] or "")
         else:
             self.odd = self.odd or (hole.kind == "expansion" and "`" in text)
             self.add("hole", hole.kind, self.double, text)
@@ -165,7 +165,7 @@ class _Reader:
         elif follows == '"' and not self.double:
             self.at += 1
         elif name:
-            self.add("var", name[0], self.double)
+            self.add("var", name[0], self.double and name[0] != "@")
             self.at += 1 + len(name[0])
         elif follows in ("(", "{", "["):
             self.unknown()
@@ -337,20 +337,41 @@ def _tilde(units: tuple[Piece, ...], home: str) -> tuple[Piece, ...]:
 
 def _texts(piece: Piece, values: Mapping[str, frozenset[str]]) -> list[tuple[str, bool, bool]]:
     """(text, may hold active globs and blanks, known) for each value of a piece."""
-    told = _TOLD.fullmatch(piece.alt) if piece.kind == "hole" and piece.text == "command_substitution" else None
-    if told:  # what it prints is plain, yet it stays a command that runs
-        home = next(iter(values.get("HOME", ())), "~")
-        printed = [f.text for f in forms(decode(told[1]), values, home)] if told[1] else sorted(values.get("PWD", ()))
-        return [(t, not piece.quoted, False) for t in printed]
     if piece.kind == "lit":
         return [(piece.text, not piece.quoted, True)]
-    known = values.get(piece.text) if piece.kind == "var" else None
+    if piece.kind == "hole":
+        told = _told(piece, values)
+        return [(t, not piece.quoted, False) for t in ([UNKNOWN] if told is None else told)]
+    known = values.get(piece.text)
     if known is None:
         texts = [(UNKNOWN, not piece.quoted, False)]
     else:
         spend(len(known) // 4)
         texts = [(v, not piece.quoted, UNKNOWN not in v) for v in sorted(known)]
-    return texts + ([(piece.alt, not piece.quoted, False)] if piece.alt and piece.kind == "var" else [])
+    return texts + [(t, not piece.quoted, False) for t in (_within(piece.alt, values) if piece.alt else [])]
+
+
+def _told(piece: Piece, values: Mapping[str, frozenset[str]]) -> list[str] | None:
+    """What an expansion gives if the line tells; a substitution stays a command that runs."""
+
+    def expand(raw: str) -> list[str]:
+        whole = re.fullmatch(r"\"?(\$\(.*\))\"?", raw, re.S)
+        if whole and len(raw) < len(piece.alt):
+            told = printed(whole[1], expand, values)
+            return [UNKNOWN] if told is None else told
+        return _within(raw, values)
+
+    if piece.text in ("command_substitution", "unknown") and re.fullmatch(r"\$\(.*\)|`[^`]*`", piece.alt, re.S):
+        return printed(piece.alt, expand, values)
+    return altered(piece.alt, expand, values) if piece.text == "expansion" else None
+
+
+def _within(raw: str, values: Mapping[str, frozenset[str]]) -> list[str]:
+    """The texts of a word inside an expansion."""
+    if raw.isspace():
+        return [raw]
+    texts = [f.text for f in forms(decode(raw), values, next(iter(values.get("HOME", ())), "~"))]
+    return [" ".join(texts)] if " " in raw and "'" not in raw and '"' not in raw else texts
 
 
 def _split(pick: tuple[tuple[str, bool, bool], ...], odd: bool) -> list[Form]:

@@ -12,11 +12,18 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from posixpath import normpath
 
 __all__ = ["Rule", "parse_rule"]
 
 _SYNTAX = re.compile(r"[;&|()<>`$\n\r]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_VERSION = re.compile(r"(?<=[a-z+])-?\d+(?:\.\d+)*(?:\.exe)?$")
+_EITHER_CASE = {"rm", "cp", "chmod", "chown", "chgrp", "grep", "diff"}
+"""Programs to which `-r` and `-R` mean the same."""
+_TARGETS = {"make", "gmake", "just", "ninja", "task", "mage", "npm-run-all"}
+"""Programs that are given several things to do, in any order."""
+_GIT_VALUED = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix"}
 _LONG = {"r": "--recursive", "R": "--recursive", "f": "--force", "d": "--delete", "D": "--delete", "q": "--quiet"}
 
 
@@ -38,29 +45,40 @@ class Rule:
         head, *rest = self.tokens
         name = name.replace("\0", "*") if glob else name
         seen, wanted = _base(name), _base(head)
-        if not seen or not (seen == wanted or (glob and _may_name(seen, wanted))):
+        if not seen or not (_same_program(seen, wanted) or (glob and _may_name(seen, wanted))):
             joined = seen.split("-", 1)  # git-push, as it lies in git's own folder
-            if len(joined) == 1 or joined[0] != wanted:
+            if len(joined) == 1 or joined[0] != wanted or not (rest or wanted == "git"):
                 return False
             arguments = [joined[1], *arguments]
+        if wanted == "git":
+            arguments = _without_values(arguments)
         flags = [t for t in rest if t.startswith("-")]
+        if wanted in _TARGETS and set(rest) <= set(arguments):
+            return True
         return _follows([t for t in rest if not t.startswith("-")], arguments) and all(
-            _has_flag(f, arguments) for f in flags
+            _has_flag(f, arguments, either_case=wanted in _EITHER_CASE) for f in flags
         )
 
-    def mentioned(self, text: str, *, anyhow: bool = False) -> bool:
-        """Whether the words of the rule stand in a text in this order: for commands that cannot be known beforehand.
-
-        With `anyhow` in any order, as a script and its parameters may put them.
-        """
+    def mentioned(self, text: str) -> bool:
+        """Whether the words of the rule stand in a text in this order: for commands that cannot be known beforehand."""
         bare = re.sub(r"\\\n|['\"\\]", "", text)
         at = 0
-        for token in [_base(self.tokens[0]), *self.tokens[1:]]:
-            found = re.compile(rf"(?<![\w.-]){re.escape(token)}(?![\w-])", re.IGNORECASE).search(bare, at)
+        for token, more in [(_base(self.tokens[0]), r"(?:\d[\d.]*|\.exe)?"), *((t, "") for t in self.tokens[1:])]:
+            found = re.compile(rf"(?<![\w.-]){re.escape(token)}{more}(?![\w-])", re.IGNORECASE).search(bare, at)
             if not found:
                 return False
-            at = 0 if anyhow else found.end()
+            at = found.end()
         return True
+
+    def begins_in(self, text: str) -> bool:
+        """Whether the words of the rule stand in a row in a text, where a command may begin in it."""
+        tokens = [rf"(?:[\w.~-]*/)*{re.escape(_base(self.tokens[0]))}", *map(re.escape, self.tokens[1:])]
+        words = r"['\"]?\s+(?:-\S+\s+)?['\"]?".join(tokens)
+        return bool(
+            re.search(
+                rf"(?:^|[;&|(!:=,{{\n\"'`+]|\b(?:then|do|else|exec)\s)[ \t]*{words}(?![\w-])", text, re.IGNORECASE
+            )
+        )
 
 
 def parse_rule(text: str) -> Rule:
@@ -91,12 +109,27 @@ def _base(name: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1].casefold()
 
 
+def _same_program(seen: str, wanted: str) -> bool:
+    """The same name, or one with a version behind it: `pip3.11` is `pip`, and either may be the other."""
+    if seen.removesuffix(".exe") == wanted:
+        return True
+    stem = _VERSION.sub("", wanted)
+    return _VERSION.sub("", seen) == stem and (stem in (seen, wanted) or stem in ("python", "pip"))
+
+
 def _may_name(pattern: str, name: str) -> bool:
     return len(pattern) > 1000 or fnmatchcase(name, pattern)
 
 
 def _follows(wanted: Sequence[str], arguments: Sequence[str]) -> bool:
-    """The words stand first among the arguments; options, and what may be their values, are passed over."""
+    """The words stand first among the arguments; options, and what may be their values, are passed over.
+
+    Words that name files may stand anywhere behind the others, and be spelled differently.
+    """
+    files = [w for w in wanted if _names_file(w)]
+    wanted = [w for w in wanted if not _names_file(w)]
+    if any(not any(_same_file(f, a) for a in arguments) for f in files):
+        return False
     if not wanted:
         return True
     reached = {0}
@@ -113,6 +146,24 @@ def _follows(wanted: Sequence[str], arguments: Sequence[str]) -> bool:
     return len(wanted) in reached
 
 
+def _without_values(arguments: Sequence[str]) -> list[str]:
+    """The arguments of git, without the values of the options that stand before its verb, and without its name again."""
+    out: list[str] = []
+    at = int(arguments[:1] == ["git"])
+    while at < len(arguments) and arguments[at].startswith("-"):
+        out.append(arguments[at])
+        at += 2 if arguments[at] in _GIT_VALUED else 1
+    return [*out, *arguments[at:]]
+
+
+def _names_file(word: str) -> bool:
+    return "/" in word or word.startswith(".") or bool(re.search(r"\w\.[A-Za-z]\w*$", word))
+
+
+def _same_file(wanted: str, argument: str) -> bool:
+    return _same(wanted, argument) or (bool(argument) and normpath(argument) == normpath(wanted))
+
+
 def _same(wanted: str, argument: str) -> bool:
     return (
         argument == wanted
@@ -121,7 +172,9 @@ def _same(wanted: str, argument: str) -> bool:
     )
 
 
-def _has_flag(flag: str, arguments: Sequence[str]) -> bool:
+def _has_flag(flag: str, arguments: Sequence[str], *, either_case: bool = False) -> bool:
+    if either_case and not flag.startswith("--"):
+        flag, arguments = flag.replace("R", "r"), [a if a.startswith("--") else a.replace("R", "r") for a in arguments]
     if flag.startswith("--"):
         name = flag.split("=", 1)[0]
         short = {letter for letter, long in _LONG.items() if long == name}
