@@ -33,9 +33,12 @@ REACHES = {"index-url", "extra-index-url", "trusted-host", "proxy", "cert", "cli
 KEEPER = """
 set -e
 mount --make-rshared /
-for name in passwd group subuid subgid; do mount --bind "$1/$name" "/etc/$name"; done
+mount -t overlay -o "lowerdir=$1/etc:/etc" overlay /etc
 echo ready
-exec cat
+while read -r _; do :; done
+"""
+"""The first process of the namespace, which ends with its input; a shell, since the engine waits until one takes note that
+its monitors have ended.
 """
 
 
@@ -167,11 +170,13 @@ class Engine:
 
     def _keep(self):
         """The namespaces in which the engine runs as a user without rights, who is in no file of the machine."""
+        etc = self.folder / "etc"
+        etc.mkdir()
         line = f"tester:x:{self.uid}:"
         for name, more in {"passwd": f"{self.uid}::{self.folder}:/bin/bash", "group": ""}.items():
-            (self.folder / name).write_text(f"{Path('/etc', name).read_text()}{line}{more}\n")
+            (etc / name).write_text(f"{Path('/etc', name).read_text()}{line}{more}\n")
         for name in ("subuid", "subgid"):
-            (self.folder / name).write_text(f"tester:{SUBORDINATE}\n")
+            (etc / name).write_text(f"tester:{SUBORDINATE}\n")
         spaces = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         keeper = subprocess.Popen([*spaces, "bash", "-c", KEEPER, "keeper", self.folder], text=True, **pipes)
@@ -220,7 +225,8 @@ def make_stand_in(archive):
     for marker in root.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
         marker.unlink()
     (root / "usr/bin/python").symlink_to("python3")
-    subprocess.run(["tar", "-C", root, "-cf", archive, "."], check=True, timeout=300)
+    left_out = [f"--exclude=./{name}/*" for name in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc")]
+    subprocess.run(["tar", "-C", root, *left_out, "-cf", archive, "."], check=True, timeout=300)
     shutil.rmtree(root)
     return ""
 
@@ -228,7 +234,8 @@ def make_stand_in(archive):
 @contextlib.contextmanager
 def engine():
     """An engine in a folder of its own, of which nothing stays."""
-    folder = Path(tempfile.mkdtemp(prefix="hypercode-container-", dir="/var/tmp"))  # images are too large for a memory
+    place = os.environ.get("TMPDIR", "/var/tmp")  # images are large for a folder that is kept in memory
+    folder = Path(tempfile.mkdtemp(prefix="hypercode-container-", dir=place))
     folder.chmod(0o755)
     try:
         with Engine(folder) as made:

@@ -195,12 +195,10 @@ def test_without_namespaces_it_runs_on_and_says_so(place):
 
 def test_with_the_documented_option_the_box_holds(place):
     p = place(shell("touch made; touch ~/.bashrc; id -u"), answer(text("Done.")))
-    able = p.engine.run(
-        "podman run --rm --privileged --entrypoint bwrap hypercode --unshare-all --bind / / --proc /proc true",
-        cwd=p.folder,
-    )
+    everything = "--entrypoint bwrap --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+    able = p.engine.run(line("--unshare-all --bind / / --proc /proc true", BOXED, everything), cwd=p.folder)
     if able.returncode:
-        pytest.skip(f"not even a privileged container can make namespaces here: {last_line(able)}")
+        pytest.skip(f"no option of the engine lets bubblewrap make namespaces in a container here: {last_line(able)}")
     found = doctor(p.run(line("doctor", BOXED)))["sandbox"]
     assert [level for level, _ in found] == ["ok", "ok"]
     assert found[1][1].startswith("Tried out in a temporary folder: ")
