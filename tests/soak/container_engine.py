@@ -233,9 +233,12 @@ def make_stand_in(archive):
 
 @contextlib.contextmanager
 def engine():
-    """An engine in a folder of its own, of which nothing stays."""
+    """An engine in a folder of its own, of which nothing stays.
+
+    Its name is short, since podman cleans nothing up, and waits 20 s for that, where its own folder has over 50 characters.
+    """
     place = os.environ.get("TMPDIR", "/var/tmp")  # images are large for a folder that is kept in memory
-    folder = Path(tempfile.mkdtemp(prefix="hypercode-container-", dir=place))
+    folder = Path(tempfile.mkdtemp(prefix="podman-", dir=place))
     folder.chmod(0o755)
     try:
         with Engine(folder) as made:
