@@ -34,8 +34,13 @@ _ALLOW_IT = (
     "Allow user namespaces: `sysctl user.max_user_namespaces` must not be 0, nor Debian's "
     "kernel.unprivileged_userns_clone; in a container it is its engine that has to be told."
 )
+_SHOW_IT = (
+    "Let the container's engine show all of /proc: podman with --security-opt unmask=ALL, "
+    "docker with --security-opt systempaths=unconfined."
+)
 _ADVICE = {
     "This system does not let": _ALLOW_IT,
+    "Parts of /proc are hidden": _SHOW_IT,
     "It needs ": "Make that folder one that you can write to, or name another place: export HYPERCODE_HOME=FOLDER.",
 }
 _SECONDS = 10.0

@@ -230,6 +230,10 @@ def _explained(message: str) -> str:
         )
     if blocked:
         return f"This system does not let bubblewrap make namespaces ({last})."
+    if (
+        "mount proc" in message and "ermi" in message
+    ):  # the kernel shows a new one only to who sees the whole of this one
+        return f"Parts of /proc are hidden here, as in a container, so bubblewrap gets none of its own ({last})."
     return f"bubblewrap failed: {last}."
 
 

@@ -1,7 +1,7 @@
 """Every command that the documentation names, and how a test makes sure that it works.
 
-`commands()` collects them: the lines of console blocks, and inline code that looks like a command line, in the pages and
-in the texts of `--help`.  `WAYS` is the table: the first pattern that matches the whole line says how it is executed.
+`commands()` collects them: the lines of console blocks, and inline code that looks like a command line, in the pages, in
+the texts of `--help`, and in the head of the container file.  `WAYS` is the table: the first pattern that matches the whole line says how it is executed.
 A command that no pattern knows is a failure: give it a row.
 """
 
@@ -25,6 +25,7 @@ from stage import HYPERCODE, answer, text
 from hypercode.cli import application
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "hypercode/ARCHITECTURE.md", "examples/README.md"]
+CONTAINER = ROOT / "examples/container/Containerfile"
 PROGRAMS = r"hypercode|uv|uvx|pip|pipx|python3?|apt|apt-get|docker|podman|\.ci/run|\.venv/bin/\S+"
 LOOKS_LIKE_A_COMMAND = re.compile(rf"(?:(?:{PROGRAMS}) .+|\.ci/run)")
 CAPTURED = "<!-- captured by "
@@ -78,11 +79,17 @@ def in_help():
         yield from (found for one in texts for found in in_text(one or ""))
 
 
+def in_head(content):
+    """The commands of the block that the comment at a file's head has, indented further than its sentences."""
+    yield from in_console("\n".join(re.findall(r"^#   +(.*)$", content, re.M)))
+
+
 def commands():
     """Each documented command once, in the order of the pages."""
     pages = [(ROOT / name).read_text() for name in PAGES if (ROOT / name).exists()]
     found = [command for page in pages for command in in_page(page)]
-    return list(dict.fromkeys([*found, *in_help(), *in_text((ROOT / "config.example.toml").read_text())]))
+    found += [*in_help(), *in_text((ROOT / "config.example.toml").read_text())]
+    return list(dict.fromkeys([*found, *(in_head(CONTAINER.read_text()) if CONTAINER.exists() else [])]))
 
 
 # -- where it is executed ----------------------------------------------------------
@@ -332,7 +339,7 @@ def is_a_script(place, line):
 
 
 def is_for_a_container(place, line):
-    """The files it names are there, and the variables and options of hypercode in it are; no test has a container engine."""
+    """The files it names are there, and the subcommand of hypercode in it is; tests/soak/test_container.py executes it."""
     words = shlex.split(line)
     files = [words[at + 1] for at, word in enumerate(words) if word in ("-f", "--file")]
     assert all((ROOT / name).is_file() for name in files)

@@ -420,6 +420,20 @@ async def test_bubblewrap_without_namespaces_needs_no_installing(monkeypatch, tm
     assert finding.todo.startswith("Allow user namespaces: ")
 
 
+async def test_bubblewrap_in_a_container_that_hides_parts_of_proc_needs_no_installing(monkeypatch, tmp_path):
+    bwrap = tmp_path / "bwrap"
+    bwrap.write_text(
+        '#!/bin/sh\necho "bwrap: Can\'t mount proc on /newroot/proc: Operation not permitted" >&2\nexit 1\n'
+    )
+    bwrap.chmod(0o755)
+    monkeypatch.setattr("hypercode.safety.sandbox.find_bwrap", lambda path, policy: str(bwrap))
+    [finding] = await look_at_box(Config(), {"PATH": "/usr/bin:/bin"})
+    assert "Parts of /proc are hidden here" in finding.text
+    assert "(bwrap: Can't mount proc on /newroot/proc: Operation not permitted)" in finding.text
+    assert "--security-opt unmask=ALL" in finding.todo
+    assert "Install" not in finding.todo
+
+
 @needs_box
 async def test_a_box_that_does_not_hold_is_a_problem(monkeypatch):
     monkeypatch.setattr(Box, "wrap", lambda self, argv, *rest, **more: Entered(list(argv)))
