@@ -245,7 +245,7 @@ def run(
 
 @policy_app.command("test")
 def policy_test(
-    command: Annotated[str, typer.Argument(help="A shell command, in quotes, after --.")],
+    command: Annotated[list[str], typer.Argument(help="A shell command after --, in quotes; or its words.")],
     as_json: AsJson = False,
     allow: Allow = None,
     deny: Deny = None,

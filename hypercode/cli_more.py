@@ -181,8 +181,10 @@ def config_init(
         why = "a file is in its place" if isinstance(error, FileExistsError) else error.strerror
         what = f"cannot be written: the folder {error.filename or path.parent} cannot be made ({why}); {instead}"
         raise ConfigError(what, file=str(path)) from None
+    made = False
     try:
         with open(path, "x", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            made = True
             file.write(example())
     except FileExistsError:
         what = (
@@ -190,6 +192,8 @@ def config_init(
         )
         raise ConfigError(what, file=str(path)) from None
     except OSError as error:
+        if made:  # a part of it would keep the next try from writing it
+            path.unlink(missing_ok=True)
         if error.errno in NO_ROOM:
             raise
         raise ConfigError(f"cannot be written ({error.strerror}); {instead}", file=str(path)) from None

@@ -64,8 +64,12 @@ def print_schema() -> None:
     print(json.dumps(headless.schema(), indent=2))  # noqa: T201
 
 
+_PIPED = 4_000_000
+"""Bytes: some million tokens."""
+
+
 def read_task(words: list[str]) -> str:
-    """The task: the words, `-` for stdin, and what is piped in behind them.  Raises ConfigError when there is none.
+    """The task: the words, `-` for stdin, and what is piped in behind them.  Raises ConfigError where there is none, or more than any model takes.
 
     With stdin in it, it is a `Piped`: only the words on the command line name files with `@`.
     """
@@ -81,9 +85,13 @@ def read_task(words: list[str]) -> str:
 
 def _read_stdin() -> str:
     try:
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
+        data = sys.stdin.buffer.read(_PIPED + 1)
     except (OSError, ValueError):
         return ""
+    if len(data) > _PIPED:
+        more = f"what is piped in is more than {_PIPED // 1_000_000} MB, which no model reads at once"
+        raise ConfigError(f"{more}; save it as a file and name that, so that parts of it can be looked at")
+    return data.decode("utf-8", "replace")
 
 
 async def _run(

@@ -7,7 +7,7 @@ import shlex
 import sys
 import typing
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,15 @@ _OWED = "unknown"  # the kind of a result that a crash kept out of the file and 
 
 
 def show_command(
-    config: Config, command: str, *, cwd: Path, environ: Mapping[str, str], with_mode: bool, as_json: bool
+    config: Config, words: Sequence[str], *, cwd: Path, environ: Mapping[str, str], with_mode: bool, as_json: bool
 ) -> None:
-    """Print the class of a command's text; with a mode, what that mode makes of it outside a sandbox."""
-    verdict = gate_for(config, cwd=cwd, environ=environ).classify(command)
+    """Print the class of a command, one text or its words; with a mode, what that mode makes of it outside a sandbox."""
+    command = words[0] if len(words) == 1 else shlex.join(words)
+    mode = Mode(config.mode) if with_mode else None
+    verdict = gate_for(config, cwd=cwd, environ=environ).classify(command, mode=mode)
     answer = verdict_json(verdict)
-    if with_mode:
-        answer["decision"] = str(decide(Mode(config.mode), "shell", verdict.decision))
+    if mode is not None:
+        answer["decision"] = str(decide(mode, "shell", verdict.decision))
     if as_json:
         _print(json.dumps(answer))
         return
@@ -49,7 +51,7 @@ def show_command(
         _print(f"  {part.decision:<10} {part.command}   ({part.rule})")
     if answer["decision"] != str(verdict.decision):
         _print(f"  mode {config.mode} makes {answer['decision']} of {verdict.decision}")
-    if verdict.grant and answer["decision"] != str(Decision.AUTO):
+    if verdict.grant and answer["decision"] != str(Decision.AUTO) and mode is not Mode.PLAN:
         _print(f"  --allow {verdict.grant!r} would let it pass")
 
 
@@ -172,7 +174,7 @@ def rehearse(gate: Gate, tools: Toolbox, intent: Mapping[str, Any]) -> Rehearsed
     except ToolError:
         return unusable
     if is_command(tool, effect):
-        verdict = gate.classify(str(values.get("command", "")))
+        verdict = gate.classify(str(values.get("command", "")), mode=gate.mode)
         rule = "; ".join(dict.fromkeys(p.rule for p in verdict.parts if p.decision is verdict.decision))
         return _rehearsed(gate.mode, Rehearsed(ident, tool, subject, verdict.decision, rule, verdict.grant), effect)
     question = path_question(tool, effect, values)
@@ -203,8 +205,9 @@ def _rehearsed(mode: Mode, call: Rehearsed, effect: str) -> Rehearsed:
     if verdict is Decision.AUTO:
         rule = "nothing is changed in plan mode" if mode is Mode.PLAN else f"each edit is asked for in mode {mode}"
     wider = (m for m in (Mode.ASK, Mode.EDITS, Mode.AUTO) if decide(m, effect, verdict) is Decision.AUTO)
-    flag = f"--allow {shlex.quote(call.grant)}" if call.grant else next((f"--mode {m}" for m in wider), None)
-    return replace(call, decision=decision, rule=rule, flag=flag)
+    grant = call.grant if mode is not Mode.PLAN else None  # there no rule allows
+    flag = f"--allow {shlex.quote(grant)}" if grant else next((f"--mode {m}" for m in wider), None)
+    return replace(call, decision=decision, rule=rule, grant=grant, flag=flag)
 
 
 def _table(calls: list[Rehearsed], mode: Mode) -> list[str]:

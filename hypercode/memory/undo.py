@@ -349,8 +349,8 @@ class Undo:
 
     # -- the difference ----------------------------------------------------------------
 
-    def diff(self, draw: Callable[[bytes, bytes, str], str], *, since: int = 1) -> str:
-        """What the steps from number `since` on changed and nobody undid; `draw` makes the unified diff of two contents."""
+    def diff(self, draw: Callable[[bytes, bytes, str], str], *, since: int = 1) -> list[str]:
+        """What the steps from number `since` on changed and nobody undid, file by file; `draw` compares two contents."""
         first: dict[str, Node | None] = {}
         last: dict[str, Node | None] = {}
         for step in self._steps:
@@ -359,7 +359,7 @@ class Undo:
                     first.setdefault(delta.path, delta.before)
                     last[delta.path] = delta.after
         changed = sorted(path for path in first if first[path] != last[path])
-        return "\n".join(text for path in changed for text in self._drawn(path, first[path], last[path], draw))
+        return ["\n".join(self._drawn(path, first[path], last[path], draw)) for path in changed]
 
     def _drawn(
         self, path: str, before: Node | None, after: Node | None, draw: Callable[[bytes, bytes, str], str]

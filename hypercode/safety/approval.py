@@ -175,8 +175,11 @@ class Gate:
         question = Question(tool, effect, subject, "", reason, Decision.ALWAYS_ASK, None, judged)
         return await self._settle(question, kind="loop")
 
-    def classify(self, command: str, *, readers_ask: bool = False) -> Verdict:
-        """The class of a command's text under the rules of this session; with `readers_ask` only they make it `auto`."""
+    def classify(self, command: str, *, readers_ask: bool = False, mode: Mode | None = None) -> Verdict:
+        """The class of a command's text under the rules of this session; with `readers_ask` only they make it `auto`.
+
+        Told the `mode`, it leaves out the rules that allow something where that is `plan`, which changes nothing.
+        """
         from hypercode.safety.command import (
             classify,
         )  # the grammar's tables take 50 ms, and not every session runs commands
@@ -185,7 +188,7 @@ class Gate:
             command,
             workspace=self.files.workspace,
             home=self.home,
-            allow=self.allow,
+            allow=() if mode is Mode.PLAN else self.allow,
             deny=self.deny,
             readers_ask=readers_ask,
         )
@@ -193,10 +196,10 @@ class Gate:
     async def _shell(self, tool: str, command: str) -> Refusal | None:
         if self.boxing is not None:
             await self.boxing()
-        verdict = self.classify(command)
+        verdict = self.classify(command, mode=self.mode)
         decision = decide(self.mode, "shell", verdict.decision, boxed=self.boxed)
         if self.readers_ask and decision is Decision.AUTO:
-            verdict = self.classify(command, readers_ask=True)
+            verdict = self.classify(command, readers_ask=True, mode=self.mode)
             decision = verdict.decision
         strict = _why(verdict)
         grant = verdict.grant if verdict.decision is Decision.ASK else None

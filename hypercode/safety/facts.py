@@ -62,7 +62,7 @@ def look(op: Op, path: Path, places: Places, limit: int, *, sniff: bool) -> Fact
     if not stat.S_ISREG(status.st_mode):
         return Fact(Decision.DENY, "it is a pipe, socket or device, not a regular file", "not_regular")
     if status.st_size > limit:
-        rule = f"its size is {status.st_size / 1e6:.0f} MB, the limit is {limit / 1e6:.0f} MB; use grep, or bash with sed -n"
+        rule = f"its size is {status.st_size / 1e6:.1f} MB, the limit is {limit / 1e6:.0f} MB; use grep, or bash with sed -n"
         return Fact(Decision.DENY, rule, "too_large")
     if op == "read":
         return _readable(path, status, places, sniff)

@@ -30,21 +30,10 @@ async def diff(chat: Chat, argument: str) -> None:
 
     What commands did to links, and to what git ignores, is not in it.
     """
-    text = await asyncio.to_thread(chat.app.undo.diff, unified)
+    files = await asyncio.to_thread(chat.app.undo.diff, unified)
     style, width = chat.transcript.style, chat.screen.columns
-    lines = [line for part in _files(text) for line in ("", *render.diff_lines(style, part, width, limit=200))]
+    lines = [line for text in files for line in ("", *render.diff_lines(style, text, width, limit=200, named=True))]
     say(chat, *(lines or ["Nothing was changed in this conversation."]))
-
-
-def _files(text: str) -> list[str]:
-    """The diff cut before each file's head."""
-    parts: list[str] = []
-    for line in text.split("\n"):
-        if line.startswith("--- ") or not parts:
-            parts.append(line)
-        else:
-            parts[-1] += "\n" + line
-    return [part for part in parts if part.strip()]
 
 
 @command

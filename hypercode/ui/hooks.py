@@ -22,6 +22,11 @@ class Choice:
     free_text: bool = False
     short: str = ""
 
+    @property
+    def word(self) -> str:
+        """The first word of the label, as `yes`, which may be written out instead of the key."""
+        return self.label.partition(" ")[0].strip(",:").casefold()
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

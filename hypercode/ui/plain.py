@@ -206,7 +206,7 @@ class PlainScreen:
                 places = found or places
 
     async def _answer(self, choices: Sequence[Choice]) -> Answer:
-        by_word = {word.lower(): c for c in choices for word in (c.key, c.label)}
+        by_word = {word.lower(): c for c in reversed(choices) for word in (c.label, c.word, c.key)}
         menu = "  ".join(f"[{c.key}] {c.label}" for c in choices)
         menu = "\n".join(row.rstrip() for row in folded(menu, self.columns, ""))
         while (choice := by_word.get(line := (await self._next(f"{menu}\n? ")).strip().lower())) is None:

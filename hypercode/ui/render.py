@@ -199,17 +199,20 @@ def _lines_said(number: int) -> str:
     return "no output" if not number else f"{number} line{'' if number == 1 else 's'}"
 
 
-def diff_lines(style: Style, diff: str, width: int, limit: int = 60) -> list[str]:
-    """A unified diff with line numbers, additions green and removals red; long ones keep head and tail."""
+def diff_lines(style: Style, diff: str, width: int, limit: int = 60, *, named: bool = False) -> list[str]:
+    """A unified diff with line numbers, additions green and removals red; long ones keep head and tail.
+
+    `named` puts the file's name above it.
+    """
     lines: list[str] = []
     old = new = 0
     for raw in clean(diff, "diff").split("\n"):
         if found := _HUNK.match(raw):
-            old, new = int(found[1]), int(found[2])
-            if lines:
+            if old or new:
                 lines.append(style.dim("     ⋯"))
+            old, new = int(found[1]), int(found[2])
         elif raw.startswith(("--- ", "+++ ")) and not old and not new:
-            continue
+            lines += [style.bold(fit(raw[4:], width))] * (named and not lines)
         elif raw.startswith("+"):
             lines.append(style.green(_numbered(new, "+", raw[1:], width)))
             new += 1

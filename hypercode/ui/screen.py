@@ -213,7 +213,7 @@ class Screen:
                 raise EOFError("the screen is not running")
             self._region.read_ahead()
             self._region.question = asked = Question(question, choices)
-            self.holding = hold
+            self.holding, asked.fresh = hold, not self.editing.buffer.text
             if self.editing.buffer.text and self._idle() < _TYPING_PAUSE:
                 asked.armed = False
                 self._arm(asked)
@@ -278,7 +278,7 @@ class Screen:
             return
         letter = name if len(name) == 1 and name.isprintable() else ""
         choice = asked.choice(name)
-        if first and name == "c-m":
+        if name == "c-m" and (first or self.spoken()):
             asked.press(first)
         elif first or (choice is None and letter.strip()):
             self._typed(asked, first + letter)
@@ -287,6 +287,15 @@ class Screen:
         elif choice is not None:
             asked.press(name)
             self._region.layout.focus(self._region.reason)
+
+    def spoken(self) -> bool:
+        """Whether all that was typed at a question is the word of an answer, as `yes`; then it is that answer."""
+        asked = self._region.question
+        if asked is None or not asked.fresh or (choice := asked.named(self.editing.buffer.text)) is None:
+            return False
+        self.editing.buffer.reset()
+        asked.resolve(Answer(choice.key))
+        return True
 
     def _take_pending(self) -> str:
         """The letter that is about to count as an answer, which it no longer is; empty where there is none, or an Esc."""

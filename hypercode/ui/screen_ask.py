@@ -32,6 +32,7 @@ class Question:
         self.choices = tuple(choices)
         self.chosen: Choice | None = None
         self.armed = True
+        self.fresh = False
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     def rows(self, width: int) -> list[StyleAndTextTuples]:
@@ -100,6 +101,11 @@ class Question:
         """What a key stands for; upper case counts as lower where only that is offered."""
         return next((c for k in (key, key.lower()) for c in self.choices if c.key == k), None)
 
+    def named(self, word: str) -> Choice | None:
+        """The choice whose label begins with a word, as `yes` and `no`."""
+        wanted = word.strip().rstrip(".!").casefold()
+        return next((c for c in self.choices if len(wanted) > 1 and c.word == wanted), None)
+
     def press(self, key: str) -> None:
         """Takes one key. An unknown one is ignored."""
         choice = self.choice(key)
@@ -115,8 +121,10 @@ class Question:
         self.resolve(Answer(declining(self.choices).key))
 
     def accept(self, text: str) -> Answer:
-        """Returns the answer that Enter gives after this text."""
-        return Answer(self.chosen.key if self.chosen else "", text)
+        """Returns the answer that Enter gives after this text; `n` and then `o` is a no without a reason."""
+        if self.chosen is None:
+            return Answer("", text)
+        return Answer(self.chosen.key, "" if self.chosen.key + text == self.chosen.word else text)
 
     def resolve(self, answer: Answer) -> None:
         """Gives the answer, once."""

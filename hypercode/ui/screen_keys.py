@@ -55,7 +55,7 @@ def _typing(keys: KeyBindings, screen: Screen) -> None:
         state = draft.buffer.complete_state
         if state and state.current_completion and not draft.buffer.text.startswith("/"):
             draft.buffer.complete_state = None
-        elif not draft.end_with_backslash() and not screen.holding and (text := draft.take()):
+        elif not screen.spoken() and not draft.end_with_backslash() and not screen.holding and (text := draft.take()):
             screen.hooks.submit(text)
 
     @keys.add("c-j", filter=typing)

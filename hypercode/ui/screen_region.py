@@ -31,12 +31,13 @@ from prompt_toolkit.widgets import SearchToolbar
 from hypercode.ui.clean import keep_sgr
 from hypercode.ui.screen_ask import Question
 from hypercode.ui.screen_output import TerminalOutput
-from hypercode.ui.screen_rows import Rows, fragments
+from hypercode.ui.screen_rows import Rows, fragments, wrap
 
 __all__ = ["Region"]
 
 _TAIL_ROWS = 12
 _QUEUE_ROWS = 4
+_ROOM = 8  # rows from which a question shows what waits in the input line
 _LONGEST = 4000  # characters of a live row that are looked at: no terminal is as wide
 _RESIZE_PAUSE = 0.25
 _STYLE = {
@@ -66,6 +67,7 @@ class Region(Application[None]):
         self._tail_hidden: asyncio.TimerHandle | None = None
         self._size = terminal.get_size()
         self._search = SearchToolbar(vi_mode=vi_mode)
+        self._draft = buffer
         self.message = self._input_window(buffer)
         self.reason_buffer = Buffer(multiline=False)
         self.reason = self._input_window(self.reason_buffer)
@@ -279,4 +281,10 @@ class Region(Application[None]):
         return self.question.view(width, height) if self.question else []
 
     def _choice_view(self, width: int, height: int) -> list[StyleAndTextTuples]:
-        return self.question.choice_rows(width, max(1, (self._height - 1) // 2)) if self.question else []
+        if self.question is None:
+            return []
+        rows = self.question.choice_rows(width, max(1, (self._height - 1) // 2))
+        if (kept := self._draft.text) and self.question.chosen is None and self._height >= _ROOM:
+            first = wrap(f"kept in the input line: {' '.join(kept.split())}", width)[0]
+            rows = [*rows, [("class:question.more", piece[1]) for piece in first]]
+        return rows

@@ -13,7 +13,7 @@ from hypercode.memory.shorten import is_note
 from hypercode.messages import is_report, spoken, text_of
 from hypercode.ui import local_pick, render
 from hypercode.ui.clean import clean
-from hypercode.ui.commands import command, continue_reply, occupied
+from hypercode.ui.commands import command, continue_reply, occupied, say
 from hypercode.ui.hooks import Choice, matching
 from hypercode.ui.session_line import session_line
 
@@ -163,14 +163,17 @@ async def _resume(chat: Chat, path: Path) -> None:
 
 async def _choose(chat: Chat, title: str, lines: list[str], words: str) -> int | None:
     """The place of the line that the person takes; words that only one line has take it at once."""
-    if words and len(found := matching(lines, words)) == 1:
-        return found[0]
+    found = matching(lines, words) if words else list(range(len(lines)))
+    if not found:
+        say(chat, f"! None of the {len(lines)} has {clean(words, 'filename')!r} in it.")
+    if len(found) < 2 and words:
+        return found[0] if found else None
     await chat.transcript.settled()
     try:
-        place: int | None = await chat.screen.pick(title, lines)
+        place: int | None = await chat.screen.pick(title, [lines[n] for n in found])
     except EOFError:
         return None
-    return place
+    return None if place is None else found[place]
 
 
 @command

@@ -153,3 +153,14 @@ def test_a_list_keeps_its_two_columns():
         "         one two one two",
     ]
     assert listed(30) == ["/word", "  says what it is for, at some", "  length"]
+
+
+def test_a_diff_of_several_files_names_each_once():
+    text = "--- a.sql\n+++ a.sql\n@@ -1,2 +1,1 @@\n x\n--- b\n"
+    rows = ["   1  x", "   2 --- b"]
+    assert render.diff_lines(PLAIN, text, 40) == rows
+    assert render.diff_lines(PLAIN, text, 40, named=True) == ["a.sql", *rows]
+    assert render.diff_lines(PLAIN, f"a.sql: file → nothing\n{text}", 40, named=True) == [
+        "a.sql: file → nothing",
+        *rows,
+    ]

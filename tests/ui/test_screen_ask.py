@@ -188,6 +188,34 @@ def test_a_sentence_is_no_answer(words: str) -> None:
             terminal.wait("PROMPT> " + words)
 
 
+@pytest.mark.parametrize(("word", "answer"), [("yes", "y"), ("no", "n"), ("always", "a"), ("YES!", "y")])
+@pytest.mark.parametrize("pause", [0.0, 0.1])
+def test_the_word_of_an_answer_and_enter_is_that_answer(word: str, answer: str, pause: float) -> None:
+    with Terminal(driver()) as terminal:
+        terminal.ready().send("ask\r")
+        terminal.wait("yes, once")
+        for piece in word if pause else [word]:
+            terminal.send(piece)
+            terminal.pump(pause)
+        if not pause:
+            terminal.wait(f"kept in the input line: {word}")
+        terminal.send("\r")
+        terminal.wait(f"[answer {answer} '']")
+        terminal.wait(lambda: terminal.visible[-2:] == ["PROMPT>", "STATUSBAR idle"])
+
+
+def test_what_waits_in_the_input_line_is_shown_and_no_answer() -> None:
+    with Terminal(driver()) as terminal:
+        terminal.ready().send("ask\r")
+        terminal.wait("yes, once")
+        terminal.send("help me")
+        terminal.wait("kept in the input line: help me")
+        terminal.send("\r")
+        terminal.send("s")
+        terminal.wait("[answer s '']")
+        terminal.wait("PROMPT> help me")
+
+
 def test_enter_behind_a_letter_answers_at_once() -> None:
     with Terminal(driver()) as terminal:
         terminal.ready().send("ask\r")

@@ -590,7 +590,7 @@ def test_the_diff_of_the_session(filled):
     filled.write("a.txt", "a\nb\n")
     filled.command("printf '\\000' > bin; rm d/b.txt; chmod 700 empty; mkdir new")
     filled.write("a.txt", "a\nc\n")
-    assert filled.undo.diff(unified).split("\n") == [
+    assert "\n".join(filled.undo.diff(unified)).split("\n") == [
         *("--- a.txt", "+++ a.txt", "@@ -1 +1,2 @@", " a", "+c"),
         "bin: nothing → file",
         "bin: binary, 0 → 1 bytes",
@@ -599,10 +599,10 @@ def test_the_diff_of_the_session(filled):
         "empty: mode 710 → 700",
         "new: nothing → folder",
     ]
-    assert filled.undo.diff(unified, since=3).split("\n")[2:] == ["@@ -1,2 +1,2 @@", " a", "-b", "+c"]
+    assert filled.undo.diff(unified, since=3)[0].split("\n")[2:] == ["@@ -1,2 +1,2 @@", " a", "-b", "+c"]
     for _ in range(3):
         filled.undo.undo()
-    assert filled.undo.diff(unified) == ""
+    assert filled.undo.diff(unified) == []
 
 
 def test_steps_are_plain_values(filled):
