@@ -160,6 +160,7 @@ def load(
     _apply(config, user, str(user_file))
     if profile is not None:
         _apply_profile(config, profile, user_file)
+    config.notices += _faults_of_profiles(config.profiles, user_file, chosen=profile)
     if project is not None:
         _apply_project(config, parse_toml(project[1], project[0]), project[0])
     for variable, key in ENVIRONMENT.items():
@@ -269,6 +270,18 @@ def _apply_profile(config: Config, profile: str, user_file: Path) -> None:
     if "base_url" in values:
         config.local = False
     _apply(config, values, str(user_file), f"profiles.{profile}.")
+
+
+def _faults_of_profiles(known: Mapping[str, Any], user_file: Path, *, chosen: str | None) -> list[str]:
+    """What is wrong with the profiles that are not chosen, which keeps nobody from working."""
+    faults = []
+    for profile in known:
+        if profile != chosen:
+            try:
+                _apply_profile(Config(profiles=dict(known)), profile, user_file)
+            except ConfigError as error:
+                faults.append(str(error))
+    return faults
 
 
 def _apply_project(config: Config, values: Mapping[str, Any], file: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from typing import Any, TextIO
@@ -20,6 +21,8 @@ from hypercode.ui.render import argument_line, fit, wrapped
 
 __all__ = ["JsonLines", "JsonObject", "Output", "Text", "columns", "laid_out", "schema", "write_line"]
 
+_FAILED = re.compile(r"^\[((?:exit code|timed out|ended by|could not) [^\]\n]*)\]\s*\Z", re.MULTILINE)
+"""How `bash` ends its output where a command did not succeed."""
 _REFUSALS = ("refused", "needs_confirmation")
 """The kinds of errors of a call of which a notice tells, too."""
 
@@ -130,6 +133,8 @@ class Text:
         elif event.is_error:
             first = clean(event.output).split("\n", 1)[0]
             self._line(f"  ✗ {first[:200]}")
+        elif event.name == "bash" and (failed := _FAILED.search(event.output)):
+            self._line(f"  {failed[1]}")
 
     def _session_end(self, event: events.SessionEnd) -> None:
         if self._out.closed:

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from hypercode.ui.clean import strip_sgr
 
-__all__ = ["Answer", "Choice", "Hooks", "declining", "matching"]
+__all__ = ["MARKED", "Answer", "Choice", "Hooks", "declining", "matching"]
+
+
+MARKED = 6
+"""Cells before a line that can be picked: the mark, its number and two blanks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hypercode.messages import Typed
 from hypercode.ui import local_pick, render
 from hypercode.ui.clean import clean
 from hypercode.ui.commands import command, occupied, say
+from hypercode.ui.hooks import MARKED
 
 if TYPE_CHECKING:
     from hypercode.llm.catalog import Catalog
@@ -57,7 +58,7 @@ async def model(chat: Chat, argument: str) -> None:
     if found is not None and found.models and (not argument or found.find(argument) is None):
         fitting = catalog.search(found.models, argument)
         if fitting:
-            place = await _pick(chat, "Which model?", catalog.table(fitting))
+            place = await _pick(chat, catalog.table(fitting))
             if place is None:
                 return
             name = fitting[place].id
@@ -71,11 +72,11 @@ async def model(chat: Chat, argument: str) -> None:
     say(chat, f"model: {clean(chat.app.config.model, 'filename')}")
 
 
-async def _pick(chat: Chat, title: str, table: list[str]) -> int | None:
+async def _pick(chat: Chat, table: list[str]) -> int | None:
     """The place of the chosen row; the table's first line is its head."""
     try:
         head, *lines = (clean(line, "filename") for line in table)
-        place: int | None = await chat.screen.pick(f"{title}  {head}", lines)
+        place: int | None = await chat.screen.pick(" " * MARKED + head, lines)
     except EOFError:
         return None
     return place

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from hypercode.memory.sessions import Head
 from hypercode.ui import render
 from hypercode.ui.clean import clean
+from hypercode.ui.hooks import MARKED
 
 __all__ = ["session_line", "session_rows"]
 
 _SAID = 60  # cells of the first words that are shown
 _NARROW = 60  # columns
-_MARK = 6  # cells before a line in a picker
 _LEAST_SAID = 16  # cells below which they go on a row of their own
 
 
@@ -25,7 +25,7 @@ def session_line(head: Head, *, folder: bool = False, width: int = 0) -> str:
     when, said, about = _parts(head, folder=folder)
     if 0 < width < _NARROW:
         when = when.partition("-")[2]
-        room = max(_LEAST_SAID, width - len(when) - _MARK - 2)
+        room = max(_LEAST_SAID, width - len(when) - MARKED - 2)
         said = render.fit(said, room)
         return "  ".join([f"{said}{'':<{room - render.cells(said)}}", when, about])
     return "  ".join([when, render.fit(said, _SAID), about])

@@ -60,7 +60,7 @@ def status_line(app: App, transcript: Transcript, *, clock: ReplyClock, going_on
         "context": f"context {app.fit.meter.reading}" if agent.turns else "",
         "tokens": f"{render.count(tokens)} tokens in all" if tokens else "",
         "cost": render.money(agent.cost),
-        "elapsed": "" if seconds is None or not agent.turns else render.duration(seconds),
+        "elapsed": _elapsed(seconds, going_on) if agent.turns else "",
         "going on": going_on,
     }
     kept = fitted(parts, width) if width else parts
@@ -114,6 +114,12 @@ _LEAST_FIRST: tuple[tuple[str, Callable[[str, int], str]], ...] = (
     ("model", lambda text, room: _end_of(text, room) if room > 3 else ""),
     ("going on", lambda text, room: render.fit(text, room)),
 )
+
+
+def _elapsed(seconds: float | None, going_on: str) -> str:
+    """How long the reply takes; nothing where what goes on has gone on for as long."""
+    shown = "" if seconds is None else render.duration(seconds)
+    return "" if going_on.endswith(f" {shown}") else shown
 
 
 def activity(transcript: Transcript, client: Any) -> str:

@@ -557,3 +557,13 @@ def test_a_file_that_is_not_there_is_not_spoken_of_as_if_it_were(stage):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("")
     assert ", or set it in this file; a model on this machine" in s.run("run", "x", **none).stderr
+
+
+def test_a_command_that_failed_says_so_on_stderr(stage):
+    calls = [call("bash", {"command": c}, f"c{i}", i) for i, c in enumerate(["exit 7", "true", "kill -9 $$"])]
+    s = stage(answer(*calls), answer(text("Done.")))
+    done = s.run("run", "go", "--mode", "auto", "--no-sandbox")
+    assert [line for line in done.stderr.splitlines() if line.startswith("  ")] == [
+        "  exit code 7",
+        "  ended by signal 9, SIGKILL",
+    ]

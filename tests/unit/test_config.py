@@ -94,6 +94,17 @@ def test_a_project_may_choose_or_tighten_and_nothing_else(tmp_path):
     assert ignored == ["add_dirs", "allow", "api_key", "base_url", "headers", "hooks", "mode", "sandbox"]
 
 
+def test_faults_of_profiles_that_are_not_chosen_are_said_and_keep_nobody_from_working(tmp_path):
+    text = '[profiles.a]\nfoo = 1\n[profiles.b]\nmodel = 3\n[profiles.c]\nmodel = "c"\n'
+    file = tmp_path / "config.toml"
+    faults = [f"{file}: profiles.a.foo: there is no such setting", f"{file}: profiles.b.model: must be a text, not 3"]
+    assert loaded(tmp_path, text).notices == faults
+    chosen = loaded(tmp_path, text, profile="c")
+    assert (chosen.model, chosen.notices) == ("c", faults)
+    with pytest.raises(ConfigError, match=r"profiles\.a\.foo"):
+        loaded(tmp_path, text, profile="a")
+
+
 def test_profiles(tmp_path):
     text = 'api_key = "outer"\n[profiles.local]\nbase_url = "http://127.0.0.1:8080/v1"\nmodel = "m"\n'
     config = loaded(tmp_path, text, profile="local")
