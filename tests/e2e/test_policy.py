@@ -101,7 +101,7 @@ def test_the_named_grant_lets_the_call_pass_and_no_other(session):
 def test_modes_and_rules_of_today(session):
     plan = {c["call_id"]: c for c in replayed(session, "--mode", "plan")["calls"]}
     assert (plan["c4"]["decision"], plan["c4"]["flag"]) == ("deny", "--mode edits")
-    assert (plan["c8"]["decision"], plan["c8"]["flag"]) == ("deny", "--allow touch")
+    assert (plan["c8"]["decision"], plan["c8"]["flag"]) == ("deny", "--mode auto")
     assert plan["c0"]["decision"] == plan["c7"]["decision"] == "auto"
     denied = {c["call_id"]: c for c in replayed(session, "--deny", "ls")["calls"]}
     assert (denied["c7"]["decision"], denied["c7"]["flag"]) == ("deny", None)

@@ -333,3 +333,12 @@ async def test_a_question_names_each_of_the_dangers_in_a_line(gate):
     assert question.reason.startswith("rewrites or deletes published history: git push; rm on the home folder: ")
     assert question.reason.count("; ") == 3
     assert question.reason.endswith("; 1 more")
+
+
+async def test_no_rule_lifts_plan_mode(gate):
+    g, _ = gate(mode=Mode.PLAN, allow=[parse_rule("rm"), parse_rule("ls")])
+    refused = await shell(g, "rm -rf build")
+    assert (refused.kind, await shell(g, "ls -la")) == ("refused", None)
+    assert g.classify("rm -rf build").decision is AUTO
+    assert g.classify("rm -rf build", mode=Mode.PLAN).decision is ASK
+    assert g.classify("rm -rf build", mode=Mode.EDITS).decision is AUTO
