@@ -199,7 +199,7 @@ class Gate:
         verdict = self.classify(command, mode=self.mode)
         decision = decide(self.mode, "shell", verdict.decision, boxed=self.boxed)
         if self.readers_ask and decision is Decision.AUTO:
-            verdict = self.classify(command, readers_ask=True, mode=self.mode)
+            verdict = self.classify(command, readers_ask=True)
             decision = verdict.decision
         strict = _why(verdict)
         grant = verdict.grant if verdict.decision is Decision.ASK else None
