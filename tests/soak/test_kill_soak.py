@@ -68,12 +68,15 @@ def cut_run(place, task, again, box, seconds):
         if not first:
             errors.join(30)
         assert first, said
+        rest = []  # read all the time: a pipe that is full stops the program, its clocks too
+        output = threading.Thread(target=lambda: rest.append(process.stdout.read()), daemon=True)
+        output.start()
         time.sleep(seconds)
         process.kill()
         killed = time.monotonic()
-        rest = process.stdout.read()
+        output.join(30)
         errors.join(30)
-    lines = (first + rest).split(b"\n")[:-1]
+    lines = (first + rest[0]).split(b"\n")[:-1]
     announced = [json.loads(line) for line in lines]
     return announced, announced[0]["time"] + killed - begun, process.wait()
 
