@@ -59,11 +59,10 @@ class Screen:
         self._region = Region(
             self._terminal, self.editing.buffer, prompt, key_bindings(self), input or create_input(), vi_mode
         )
-        self._region.key_processor.before_key_press += lambda _: self._note_key()
         self._turn = asyncio.Lock()
         self._runs = asyncio.Event()
         self.prompt_first = True  # the input line is always there
-        self._last_key = self._deaf_until = 0.0
+        self._deaf_until = 0.0
         self._pending: tuple[str, asyncio.TimerHandle] | None = None
         self.holding = False
 
@@ -214,7 +213,7 @@ class Screen:
             self._region.read_ahead()
             self._region.question = asked = Question(question, choices)
             self.holding, asked.fresh = hold, not self.editing.buffer.text
-            if self.editing.buffer.text and self._idle() < _TYPING_PAUSE:
+            if self.editing.buffer.text and self._region.idle < _TYPING_PAUSE:
                 asked.armed = False
                 self._arm(asked)
             self._region.focus_message()
@@ -342,15 +341,9 @@ class Screen:
             self._region.question.chosen = None
             self._region.focus_message()
 
-    def _note_key(self) -> None:
-        self._last_key = asyncio.get_running_loop().time()
-
-    def _idle(self) -> float:
-        return asyncio.get_running_loop().time() - self._last_key
-
     def _arm(self, asked: Question) -> None:
-        if self._idle() >= _TYPING_PAUSE:
+        if self._region.idle >= _TYPING_PAUSE:
             asked.armed = True
             self._region.invalidate()
         elif not asked.answer.done():
-            asyncio.get_running_loop().call_later(_TYPING_PAUSE - self._idle() + 0.01, self._arm, asked)
+            asyncio.get_running_loop().call_later(_TYPING_PAUSE - self._region.idle + 0.01, self._arm, asked)

@@ -30,6 +30,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from hypercode.ui.clean import keep_sgr
 from hypercode.ui.screen_ask import Question
+from hypercode.ui.screen_input import InputWindow
 from hypercode.ui.screen_output import TerminalOutput
 from hypercode.ui.screen_rows import Rows, fragments, wrap
 
@@ -40,8 +41,10 @@ _QUEUE_ROWS = 4
 _ROOM = 8  # rows from which a question shows what waits in the input line
 _LONGEST = 4000  # characters of a live row that are looked at: no terminal is as wide
 _RESIZE_PAUSE = 0.25
+_WRITING_PAUSE = 5.0  # seconds without a key after which nobody is taken to be writing
 _STYLE = {
     "prompt": "bold",
+    "cursor": "reverse",
     "queue": "dim",
     "status": "dim",
     "question.bar": "ansiyellow",
@@ -68,7 +71,9 @@ class Region(Application[None]):
         self._size = terminal.get_size()
         self._search = SearchToolbar(vi_mode=vi_mode)
         self._draft = buffer
+        self._last_key = 0.0
         self.message = self._input_window(buffer)
+        self.message.parked = lambda: self._parked
         self.reason_buffer = Buffer(multiline=False)
         self.reason = self._input_window(self.reason_buffer)
         super().__init__(
@@ -84,6 +89,7 @@ class Region(Application[None]):
             input=input,
             output=terminal,
         )
+        self.key_processor.before_key_press += lambda _: self._note_key()
         self.ttimeoutlen = 0.1
         self.timeoutlen = (
             0.5  # Esc and then a key, as Alt and that key; longer would swallow what is typed after an Esc
@@ -176,6 +182,14 @@ class Region(Application[None]):
             parser.feed(data.decode("utf-8", "replace").replace("\n", "\r"))
         store_typeahead(self.input, keys)
 
+    @property
+    def idle(self) -> float:
+        """Seconds since the last key."""
+        return asyncio.get_running_loop().time() - self._last_key
+
+    def _note_key(self) -> None:
+        self._last_key = asyncio.get_running_loop().time()
+
     def read_ahead(self) -> None:
         """Serves the keys that have arrived but not been read yet."""
         if self.context is not None and not self.lent:
@@ -223,7 +237,7 @@ class Region(Application[None]):
             ]
         )
 
-    def _input_window(self, buffer: Buffer) -> Window:
+    def _input_window(self, buffer: Buffer) -> InputWindow:
         def prefix(line: int, wrapped: int) -> StyleAndTextTuples:
             chosen = self.question.chosen if self.question else None
             prompt = f"{chosen.label}: " if chosen else self._prompt
@@ -232,7 +246,7 @@ class Region(Application[None]):
             first = line == 0 and wrapped == 0
             return [("class:prompt", prompt if first else " " * get_cwidth(prompt))]
 
-        return Window(
+        return InputWindow(
             BufferControl(buffer, search_buffer_control=self._search.control, preview_search=True),
             height=lambda: Dimension(min=1, max=max(1, min(10, self._height // 3))),
             dont_extend_height=True,
@@ -253,6 +267,16 @@ class Region(Application[None]):
         if self.question is not None or self._tail_hidden is not None:
             return 0
         return max(0, min(_TAIL_ROWS, self._height - 4, self._tail_height))
+
+    @property
+    def _parked(self) -> bool:
+        """Whether the cursor rests at the region's first cell, from where on everything can be erased at any width.
+
+        Only while something lives above the input line, and not while a message is being written: what composes characters
+        out of several keys shows them where the terminal's cursor is.
+        """
+        above = self._tail_height or self._queue_rows
+        return bool(above) and (not self._draft.text or self.idle > _WRITING_PAUSE)
 
     def _tail_view(self, width: int, height: int) -> list[StyleAndTextTuples]:
         return self._tail[-height:]

@@ -22,6 +22,7 @@ from frame_pump import FramePump
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
+from hypercode.ui import screen_region
 from hypercode.ui.hooks import Choice, Hooks
 from hypercode.ui.plain import PlainScreen
 from hypercode.ui.screen import Screen
@@ -229,7 +230,9 @@ def main() -> None:
     parser.add_argument("--prompt", default="PROMPT> ")
     parser.add_argument("--history")
     parser.add_argument("--log")
+    parser.add_argument("--writing", type=float, default=5.0, help="seconds a draft counts as being written")
     args = parser.parse_args()
+    screen_region._WRITING_PAUSE = args.writing
     asyncio.run(Driver(args).main())
     print("left")
 
