@@ -296,3 +296,9 @@ def test_a_chat_answers_and_says_what_it_waits_for(stage):
         chat.wait(lambda: "reading" not in chat.status and "writing" not in chat.status, PATIENCE)
         chat.leave()
         assert any("SmolLM2-135M-Instruct" in line for line in chat.lines)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_size_of_the_weights_is_what_the_pages_say(page):
+    weights = demo_weights()
+    assert f"{weights.stat().st_size / 1e6:.0f} MB" in (Path(__file__).parents[2] / page).read_text()
