@@ -41,13 +41,16 @@ class _Open:
     @property
     def whole(self) -> bool:
         """Whether the arguments are an object already."""
-        last = next((f for f in reversed(self.fragments) if not f.isspace()), "")
-        return last.rstrip().endswith("}") and parse_arguments("".join(self.fragments)) is not None
+        return self._object() is not None
 
     @property
     def full(self) -> bool:
         """Whether the arguments are an object with something in it.  An empty one may be the forerunner of the real one."""
-        return self.whole and bool(parse_arguments("".join(self.fragments)))
+        return bool(self._object())
+
+    def _object(self) -> dict[str, Any] | None:
+        last = next((f for f in reversed(self.fragments) if not f.isspace()), "")
+        return parse_arguments("".join(self.fragments)) if last.rstrip().endswith("}") else None
 
 
 class CallAssembler:

@@ -122,16 +122,22 @@ def code_breaker(view: View) -> str:
             return "runs what it downloads or decodes, or opens a shell to the network"
         if _KILLS_ALL.search(code):
             return "signals every process"
+        removes = bool(_REMOVING_CODE.search(code))
         texts = list(dict.fromkeys(literals(code)))
         if _SENDS.search(code) and any(project_secret(p) for t in texts for w in t.split() for p in view.paths(w)):
             return "sends project secrets"
         if why := next(
-            (why for text in [*texts, *_sed_files(view.name, code)] if (why := _named(view, code, text))), ""
+            (
+                why
+                for text in [*texts, *_sed_files(view.name, code)]
+                if (why := _named(view, code, text, removes=removes))
+            ),
+            "",
         ):
             return why
-        if _REMOVING_CODE.search(code) and re.search(r"expanduser|Path\.home|homedir|Dir\.home|\bHOME\b", code):
+        if removes and re.search(r"expanduser|Path\.home|homedir|Dir\.home|\bHOME\b", code):
             return "removes something in the home folder"
-        if _REMOVING_CODE.search(code) and _GIVEN.search(code):
+        if removes and _GIVEN.search(code):
             texts = [a.text for a in view.args if a is not arg and not a.text.startswith("-")]
             if path := next((p for t in texts for p in view.paths(t) if precious(p, view.workspace, view.home)), ""):
                 return f"removes what it is given: {path}"
@@ -146,20 +152,17 @@ def _sed_files(name: str, code: str) -> Iterator[str]:
         yield from (m[1].strip() for m in _SED_WRITES.finditer(code))
 
 
-def _named(view: View, code: str, text: str) -> str:
+def _named(view: View, code: str, text: str, *, removes: bool) -> str:
     """What is wrong with a path among the literals of some code."""
-    removes, writes = (
-        bool(_REMOVING_CODE.search(code)),
-        bool(_WRITING_CODE.search(code) or view.name in ("sed", "gsed")),
-    )
+    writes = bool(_WRITING_CODE.search(code) or view.name in ("sed", "gsed"))
     spend(10 + len(code) // 10)
     text = re.sub(r"^[<>+|\s]+(?=\S)", "", text)
     text = re.sub(r"^(?:~|\$HOME)(?=/|$)", view.home.replace("\\", r"\\"), text)
     for path in view.paths(text) if text else ():
         if secret(path, view.workspace, view.home):
             return f"secret: {path}"
-        if removes and precious(path, view.workspace, view.home):
-            return f"removes {precious(path, view.workspace, view.home)}: {path}"
+        if removes and (what := precious(path, view.workspace, view.home)):
+            return f"removes {what}: {path}"
         if writes and device(path):
             return f"raw device or kernel switch: {path}"
         if ("/" in text or text.startswith(".")) and persistent(path, view.workspace, view.home) and writes:

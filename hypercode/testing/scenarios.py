@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from typing import Any, Protocol
 
-__all__ = ["SCENARIOS", "Out", "Scenario", "call", "event", "finish", "healthy", "refuse", "scenario", "words"]
+__all__ = ["SCENARIOS", "Out", "Scenario", "call", "event", "finish", "ok", "refuse", "scenario", "words"]
 
 
 class Out(Protocol):
@@ -90,17 +90,12 @@ async def refuse(out: Out, status: int, message: str, **headers: str) -> None:
     await out.end()
 
 
-async def healthy(out: Out) -> None:
-    """A whole answer."""
+@scenario
+async def ok(out: Out) -> None:
+    """A healthy answer."""
     await out.start()
     await words(out)
     await finish(out)
-
-
-@scenario
-async def _ok(out: Out) -> None:
-    """A healthy answer."""
-    await healthy(out)
 
 
 @scenario
@@ -229,7 +224,7 @@ async def _drop_before_headers(out: Out) -> None:
     """The connection is closed instead of an answer; the second request is healthy."""
     if out.turn == 1:
         return await out.cut()
-    await _ok(out)
+    await ok(out)
 
 
 @scenario
@@ -287,7 +282,7 @@ async def _error_mid_stream(out: Out) -> None:
 async def _error_first(out: Out) -> None:
     """Status 200 and an error as the first event; the second request is healthy."""
     if out.turn > 1:
-        return await _ok(out)
+        return await ok(out)
     await out.start()
     await out.write(b'data: {"error": {"code": 503, "message": "warming up"}}\n\n')
     await out.end()
@@ -296,14 +291,14 @@ async def _error_first(out: Out) -> None:
 @scenario
 async def _429(out: Out) -> None:
     """A 429 with `Retry-After: 1`; the second request is healthy."""
-    await (_ok(out) if out.turn > 1 else refuse(out, 429, "slow down", Retry_After="1"))
+    await (ok(out) if out.turn > 1 else refuse(out, 429, "slow down", Retry_After="1"))
 
 
 @scenario
 async def _429_date(out: Out) -> None:
     """A 429 whose `Retry-After` is a date, two seconds ahead; the second request is healthy."""
     when = formatdate(time.time() + 2, usegmt=True)
-    await (_ok(out) if out.turn > 1 else refuse(out, 429, "slow down", Retry_After=when))
+    await (ok(out) if out.turn > 1 else refuse(out, 429, "slow down", Retry_After=when))
 
 
 @scenario
@@ -321,7 +316,7 @@ async def _429_forever(out: Out) -> None:
 @scenario
 async def _500_twice(out: Out) -> None:
     """Two errors with status 500, then a healthy answer."""
-    await (_ok(out) if out.turn > 2 else refuse(out, 500, "internal error"))
+    await (ok(out) if out.turn > 2 else refuse(out, 500, "internal error"))
 
 
 @scenario

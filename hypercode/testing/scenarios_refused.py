@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypercode.testing.scenarios import Out, healthy, refuse, scenario
+from hypercode.testing.scenarios import Out, ok, refuse, scenario
 
 __all__ = []
 
@@ -15,7 +15,7 @@ async def _no_stream_options(out: Out) -> None:
     """`stream_options` is refused; without it the answer is healthy."""
     if "stream_options" in out.body:
         return await refuse(out, 400, "Unrecognized request argument supplied: stream_options")
-    await healthy(out)
+    await ok(out)
 
 
 @scenario
@@ -26,7 +26,7 @@ async def _strict_roles(out: Out) -> None:
     ]
     if counted != [("user", "assistant")[n % 2] for n in range(len(counted))]:
         return await refuse(out, 500, _TEMPLATE.format(_ORDER))
-    await healthy(out)
+    await ok(out)
 
 
 @scenario
@@ -34,4 +34,4 @@ async def _no_system(out: Out) -> None:
     """A chat template that takes no system message; else status 500."""
     if any(message["role"] == "system" for message in out.body["messages"]):
         return await refuse(out, 500, _TEMPLATE.format("System role not supported"))
-    await healthy(out)
+    await ok(out)

@@ -6,26 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from gate_help import judged as decide
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shell_fuzz import escapes
 
-from hypercode.safety.command import Part, Verdict, as_json, classify
+from hypercode.safety.command import Part, Verdict, as_json
 from hypercode.safety.decision import Decision
 from hypercode.safety.rules import Rule, parse_rule
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/security/commands.json").read_text())["cases"]
-WS, HOME = Path("/home/kim/src/app"), Path("/home/kim")
-
-
-def decide(command, *, allow=(), deny=(), workspace=WS, home=HOME):
-    return classify(
-        command,
-        workspace=workspace,
-        home=home,
-        allow=[parse_rule(r) for r in allow],
-        deny=[parse_rule(r) for r in deny],
-    )
 
 
 @pytest.mark.parametrize("home", ["/home/kim", "/tmp/made-up"])

@@ -1,14 +1,9 @@
 """What a command is fed by other ways than its own words: here-strings, substitutions, positional parameters, recipes."""
 
-from pathlib import Path
-
 import pytest
+from gate_help import decided as decide
 
-from hypercode.safety.command import classify
 from hypercode.safety.decision import Decision
-from hypercode.safety.rules import parse_rule
-
-WS, HOME = Path("/home/kim/src/app"), Path("/home/kim")
 
 FED = r"""
 xargs rm -rf <<< ~
@@ -70,10 +65,6 @@ wget -q x.invalid/a.txt
 
 def cases(table):
     return [line for line in table.strip().splitlines() if line]
-
-
-def decide(command, deny=()):
-    return classify(command, workspace=WS, home=HOME, deny=[parse_rule(r) for r in deny]).decision
 
 
 @pytest.mark.parametrize("command", cases(FED))

@@ -3,15 +3,10 @@
 Each kind has harmless neighbours, which stay as they are.
 """
 
-from pathlib import Path
-
 import pytest
+from gate_help import decided as decide
 
-from hypercode.safety.command import classify
 from hypercode.safety.decision import Decision
-from hypercode.safety.rules import parse_rule
-
-WS, HOME = Path("/home/kim/src/app"), Path("/home/kim")
 
 # With the rules `git push`, `rm` and `curl`.
 DENIED = r"""
@@ -219,10 +214,6 @@ pip list
 pip3 list --format json
 pip show -f x y | head
 """
-
-
-def decide(command, deny=()):
-    return classify(command, workspace=WS, home=HOME, deny=[parse_rule(r) for r in deny]).decision
 
 
 def lines(text):

@@ -1,14 +1,9 @@
 """The gate on commands nobody tuned it for: one table a decision.  A stricter answer passes, except for controls."""
 
-from pathlib import Path
-
 import pytest
+from gate_help import judged as decide
 
-from hypercode.safety.command import classify
 from hypercode.safety.decision import Decision
-from hypercode.safety.rules import parse_rule
-
-WS, HOME = Path("/home/kim/src/app"), Path("/home/kim")
 
 AUTO = r"""
 echo "---"
@@ -1441,12 +1436,6 @@ def blocks(text):
             block.append(lines.pop(0))
         out.append("\n".join(block))
     return out
-
-
-def decide(command, *, allow=(), deny=()):
-    return classify(
-        command, workspace=WS, home=HOME, allow=[parse_rule(r) for r in allow], deny=[parse_rule(r) for r in deny]
-    )
 
 
 @pytest.mark.parametrize("command", blocks(AUTO))

@@ -3,15 +3,10 @@
 Each kind has harmless neighbours, which stay as they are.
 """
 
-from pathlib import Path
-
 import pytest
+from gate_help import decided as decide
 
-from hypercode.safety.command import classify
 from hypercode.safety.decision import Decision
-from hypercode.safety.rules import parse_rule
-
-WS, HOME = Path("/home/kim/src/app"), Path("/home/kim")
 
 # A rule `git push`, wherever the two words come from.
 DENIED = r"""
@@ -281,12 +276,6 @@ sed 's/foo/rm -rf ~/' x
 jq '.env' a.json
 cat <<< $HOME
 """
-
-
-def decide(command, *, allow=(), deny=()):
-    return classify(
-        command, workspace=WS, home=HOME, allow=[parse_rule(r) for r in allow], deny=[parse_rule(r) for r in deny]
-    ).decision
 
 
 def lines(text):
