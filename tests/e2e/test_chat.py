@@ -498,7 +498,7 @@ def test_an_unknown_command_names_the_nearest_and_loses_nothing(stage):
     with Chat(s) as chat:
         chat.prompt().say("/modle other words")
         chat.shows("There is no command /modle. The nearest is /mode")
-        assert chat.draft == ">"
+        chat.wait(lambda: chat.draft == ">")
         chat.send("\x1b[A")
         chat.wait(lambda: chat.draft == "> /modle other words")
         chat.send("\x03")

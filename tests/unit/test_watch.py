@@ -444,8 +444,7 @@ def test_what_was_there_is_never_moved_afterwards(policy, ws, crash):
     os.utime(note, ns=(touched, touched))
     put(ws, t="new")
     os.rename(ws / "t", ws / "AGENTS.md")
-    shutil.rmtree(ws / ".git")
-    os.mkdir(ws / "spare")  # takes the number of the folder that is gone
+    os.rename(ws / ".git", ws.parent / "spare")  # keeps its number, which no other folder can get then
     git(ws, "init", "-q")
     os.unlink(ws / "CLAUDE.md")
     put(ws, **{"CLAUDE.md": "mine"})
